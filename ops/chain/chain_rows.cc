@@ -13,18 +13,6 @@
 namespace patchbay::ops {
 namespace {
 
-int ElementBytes(CastTo to) {
-  switch (to) {
-    case CastTo::kUint8:
-      return 1;
-    case CastTo::kFloat16:
-    case CastTo::kBfloat16:
-      return 2;
-    default:
-      return 4;
-  }
-}
-
 bool IsIdentity(std::span<const std::uint32_t> table, CastTo to) {
   if (to != CastTo::kUint8) return false;
   for (std::size_t i = 0; i < table.size(); ++i) {

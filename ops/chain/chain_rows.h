@@ -17,6 +17,11 @@ namespace patchbay::ops {
 
 inline constexpr std::size_t kTableEntries = 256;
 
+/// Bytes of an element.
+constexpr std::int64_t ElementBytes(CastTo to) {
+  return to == CastTo::kUint8 ? 1 : to == CastTo::kFloat32 ? 4 : 2;
+}
+
 /// The best instructions that a row maker may use; those that the machine lacks are never used.
 enum class CpuLevel : std::uint8_t { kTable, kAvx2, kBest };
 

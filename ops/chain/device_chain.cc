@@ -10,7 +10,7 @@
 namespace patchbay::ops {
 namespace {
 
-SliceShape ShapeOf(const Chain& chain) {
+SliceShape SliceShapeOf(const Chain& chain) {
   const ChainOptions& options = chain.options();
   SliceShape shape;
   shape.height = options.patch.y;
@@ -74,7 +74,7 @@ Status DeviceChain::Launch(std::span<const DevicePatch> patches, DeviceArena& ar
 
 Status DeviceChain::LaunchMoved(std::span<const DevicePatch> patches, DeviceArena& arena,
                                 memory::GpuStream stream) const {
-  const SliceShape shape = ShapeOf(*chain_);
+  const SliceShape shape = SliceShapeOf(*chain_);
   const std::int64_t source_bytes = shape.source_height * shape.source_width * shape.channels;
   const std::int64_t slice_bytes = shape.height * shape.width *
                                    (shape.planar ? 1 : shape.channels) *

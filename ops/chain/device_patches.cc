@@ -24,7 +24,7 @@ SourceType SourceTypeOf(DType dtype) {
   }
 }
 
-PatchShape ShapeOf(const Chain& chain) {
+PatchShape PatchShapeOf(const Chain& chain) {
   const ChainOptions& options = chain.options();
   PatchShape shape;
   shape.patch = DeviceExtentOf(options.patch);
@@ -279,7 +279,7 @@ const DeviceProgram* AddPrograms(std::span<const DrawnPatch> drawn, DeviceParame
 PatchLaunch LaunchOf(const Chain& chain, std::span<const DrawnPatch> drawn,
                      const DeviceProgram* d_patches) {
   PatchLaunch launch;
-  launch.shape = ShapeOf(chain);
+  launch.shape = PatchShapeOf(chain);
   launch.d_patches = d_patches;
   launch.count = static_cast<int>(drawn.size());
   for (const DrawnPatch& one : drawn) {
@@ -413,7 +413,7 @@ Status LaunchPatchLabels(const Chain& chain, std::span<const PatchItem> labels, 
   const DeviceProgram* const d_patches = AddPrograms(drawn, parameters);
   PB_RETURN_IF_ERROR(parameters.Upload());
   PatchLaunch launch;
-  launch.shape = ShapeOf(chain);
+  launch.shape = PatchShapeOf(chain);
   for (std::size_t first = 0; first < labels.size(); first += kLaunchSlices) {
     launch.d_patches = d_patches + first;
     launch.count = static_cast<int>(std::min<std::size_t>(kLaunchSlices, labels.size() - first));

@@ -123,10 +123,6 @@ const RowLoops& LoopsAt(CpuLevel level);
 /// eight bytes.
 bool FitsRgbGather(const Strided& source, DType dtype);
 
-/// Bytes of an element.
-constexpr std::int64_t ElementBytes(CastTo to) {
-  return to == CastTo::kUint8 ? 1 : to == CastTo::kFloat32 ? 4 : 2;
-}
 /// Interleaves the channels in the target's buffer into its pixels.
 void Interleave(const FloatRows& rows, const RowTarget& target);
 

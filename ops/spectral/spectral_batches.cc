@@ -20,7 +20,7 @@ static_assert(kPassRadius == plan::kGauss7Radius);
 static_assert(kStripWidth + 2 * kPassRadius <= kStripPitch);
 static_assert(kBatchRows >= kGpuFrame);
 
-Status Refused(const std::string& cause) {
+Status RefusedBlock(const std::string& cause) {
   return InvalidArgument("count spectral frames: ", cause);
 }
 
@@ -39,20 +39,20 @@ std::pair<std::int64_t, std::int64_t> Needed(std::int64_t begin, std::int64_t en
           std::min((end - 1) * options.hop + options.frame + halo, image)};
 }
 
-Status CheckSide(const Side& side, const plan::SpectralOptions& options) {
+Status CheckBlockSide(const Side& side, const plan::SpectralOptions& options) {
   if (side.first < 0 || side.held < 0 || side.first > side.image ||
       side.held > side.image - side.first) {
-    return Refused(StrCat(side.name, ": the block reaches beyond the image"));
+    return RefusedBlock(StrCat(side.name, ": the block reaches beyond the image"));
   }
   const std::int64_t all = plan::FramesAlong(side.image, options);
   if (side.begin < 0 || side.begin > side.end || side.end > all) {
-    return Refused(StrCat(side.name, ": frames ", side.begin, " to ", side.end, " of ", all));
+    return RefusedBlock(StrCat(side.name, ": frames ", side.begin, " to ", side.end, " of ", all));
   }
   if (side.begin == side.end) return absl::OkStatus();
   const auto [first, end] = Needed(side.begin, side.end, side.image, options);
   if (side.first > first || side.first + side.held < end) {
-    return Refused(StrCat(side.name, ": the block holds pixels ", side.first, " to ",
-                          side.first + side.held, ", the frames need ", first, " to ", end));
+    return RefusedBlock(StrCat(side.name, ": the block holds pixels ", side.first, " to ",
+                               side.first + side.held, ", the frames need ", first, " to ", end));
   }
   return absl::OkStatus();
 }
@@ -60,7 +60,7 @@ Status CheckSide(const Side& side, const plan::SpectralOptions& options) {
 /// ky as a signed frequency.
 int Signed(int ky) { return ky <= kGpuHalf ? ky : ky - kGpuFrame; }
 
-int RingOf(int ky, int kx) {
+int RingAt(int ky, int kx) {
   return static_cast<int>(std::lrint(std::sqrt(Signed(ky) * Signed(ky) + kx * kx)));
 }
 
@@ -80,7 +80,7 @@ void FillRings(RingTables& rings) {
     }
     for (int c = 0; c < kPoints; ++c) {
       for (int ky = 0; ky < kGpuFrame; ++ky) {
-        const int ring = RingOf(ky, tile * kPoints + c);
+        const int ring = RingAt(ky, tile * kPoints + c);
         if (ring == 0 || ring > kGpuHalf) continue;
         AddEntry(rings, tile, ring - 1 + (ky > kGpuHalf ? kGpuHalf : 0), ky * kPoints + c);
       }
@@ -89,7 +89,7 @@ void FillRings(RingTables& rings) {
   for (int t = 0; t < kPassThreads; ++t) rings.ring[kEdgeTile][t] = kGpuHalf;
   for (int c = 0; c < kPoints; ++c) {
     for (int ky = 0; ky < kGpuFrame; ++ky) {
-      if (RingOf(ky, kGpuHalf) == kGpuHalf) AddEntry(rings, kEdgeTile, c, ky * kPoints + c);
+      if (RingAt(ky, kGpuHalf) == kGpuHalf) AddEntry(rings, kEdgeTile, c, ky * kPoints + c);
     }
   }
 }
@@ -120,24 +120,24 @@ std::vector<std::uint32_t> StripsOf(const SpectralBatch& batch, int hop) {
 Status CheckSpectralBlock(const plan::SpectralOptions& options, const SpectralPlane& block,
                           int pixel_bytes, const FrameRange& frames,
                           std::span<const std::uint8_t> wanted) {
-  PB_RETURN_IF_ERROR(CheckSide(
+  PB_RETURN_IF_ERROR(CheckBlockSide(
       {"rows", frames.row_begin, frames.row_end, block.top, block.height, block.image_height},
       options));
-  PB_RETURN_IF_ERROR(CheckSide({"columns", frames.column_begin, frames.column_end, block.left,
-                                block.width, block.image_width},
-                               options));
+  PB_RETURN_IF_ERROR(CheckBlockSide({"columns", frames.column_begin, frames.column_end, block.left,
+                                     block.width, block.image_width},
+                                    options));
   const std::int64_t rows = frames.row_end - frames.row_begin;
   const std::int64_t columns = frames.column_end - frames.column_begin;
   if (rows > 0 && columns > 0 &&
       (block.pixels == nullptr || block.row_bytes / pixel_bytes < block.width)) {
-    return Refused("the block has no pixels, or rows longer than their distance");
+    return RefusedBlock("the block has no pixels, or rows longer than their distance");
   }
   if (columns > 0 &&
       static_cast<std::uint64_t>(rows) > kMaxSpectralFrames / static_cast<std::uint64_t>(columns)) {
-    return Refused("too many frames at once");
+    return RefusedBlock("too many frames at once");
   }
   if (!wanted.empty() && wanted.size() != static_cast<std::size_t>(rows * columns)) {
-    return Refused(StrCat("wanted: ", wanted.size(), " of ", rows * columns, " frames"));
+    return RefusedBlock(StrCat("wanted: ", wanted.size(), " of ", rows * columns, " frames"));
   }
   return absl::OkStatus();
 }

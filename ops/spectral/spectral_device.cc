@@ -27,7 +27,7 @@ static_assert(kDeviceSpectralFrame == kGpuFrame);
 
 constexpr std::size_t kCoefficients = std::size_t{kGpuFrame} * (kGpuHalf + 1);
 /// A tally's counters hold so many frames without overflow; then they are read and cleared.
-constexpr std::uint64_t kMaxTallyFrames = std::uint64_t{1} << 27;
+constexpr std::uint64_t kMaxDeviceTallyFrames = std::uint64_t{1} << 27;
 /// Parts of one copy start at multiples of this.
 constexpr std::size_t kPartBytes = 256;
 
@@ -227,7 +227,7 @@ Status FramesOnDevice::AddPixels(const SpectralPlane& block, int pixel_bytes,
     const SpectralBatch batch = MakeBatch(part, frames, wanted, block, options_);
     if (batch.wanted.empty()) continue;
     for (const Channel& channel : channels) {
-      if (channel.counter->frames + batch.wanted.size() > kMaxTallyFrames) {
+      if (channel.counter->frames + batch.wanted.size() > kMaxDeviceTallyFrames) {
         PB_RETURN_IF_ERROR(Fold(*channel.counter));
       }
     }

@@ -11,19 +11,20 @@
 namespace patchbay::ops {
 namespace {
 
-Status Refused(const std::string& cause) {
+Status RefusedPlane(const std::string& cause) {
   return InvalidArgument("count spectral frames: ", cause);
 }
 
 /// Whether [begin, end) frames lie in the image and their pixels within [first, first + size).
-Status CheckSide(std::string_view side, const plan::SpectralOptions& options, std::int64_t begin,
-                 std::int64_t end, std::pair<std::int64_t, std::int64_t> held, std::int64_t image) {
+Status CheckPlaneSide(std::string_view side, const plan::SpectralOptions& options,
+                      std::int64_t begin, std::int64_t end,
+                      std::pair<std::int64_t, std::int64_t> held, std::int64_t image) {
   const auto [first, size] = held;
   if (first < 0 || size < 0 || first > image || size > image - first) {
-    return Refused(StrCat(side, ": the plane reaches beyond the image"));
+    return RefusedPlane(StrCat(side, ": the plane reaches beyond the image"));
   }
   if (begin < 0 || begin > end || end > plan::FramesAlong(image, options)) {
-    return Refused(
+    return RefusedPlane(
         StrCat(side, ": frames ", begin, " to ", end, " of ", plan::FramesAlong(image, options)));
   }
   if (begin == end) return absl::OkStatus();
@@ -31,8 +32,8 @@ Status CheckSide(std::string_view side, const plan::SpectralOptions& options, st
   const std::int64_t need_first = std::max<std::int64_t>(begin * options.hop - halo, 0);
   const std::int64_t need_end = std::min((end - 1) * options.hop + options.frame + halo, image);
   if (first > need_first || first + size < need_end) {
-    return Refused(StrCat(side, ": the plane holds pixels ", first, " to ", first + size,
-                          ", the frames need ", need_first, " to ", need_end));
+    return RefusedPlane(StrCat(side, ": the plane holds pixels ", first, " to ", first + size,
+                               ", the frames need ", need_first, " to ", need_end));
   }
   return absl::OkStatus();
 }
@@ -87,25 +88,25 @@ class FramesOnCpu : public SpectralFrames {
 
   Status Check(const SpectralPlane& plane, const FrameRange& frames,
                std::span<const std::uint8_t> wanted, const SpectralSums& sums) const {
-    PB_RETURN_IF_ERROR(CheckSide("rows", options_, frames.row_begin, frames.row_end,
-                                 {plane.top, plane.height}, plane.image_height));
-    PB_RETURN_IF_ERROR(CheckSide("columns", options_, frames.column_begin, frames.column_end,
-                                 {plane.left, plane.width}, plane.image_width));
+    PB_RETURN_IF_ERROR(CheckPlaneSide("rows", options_, frames.row_begin, frames.row_end,
+                                      {plane.top, plane.height}, plane.image_height));
+    PB_RETURN_IF_ERROR(CheckPlaneSide("columns", options_, frames.column_begin, frames.column_end,
+                                      {plane.left, plane.width}, plane.image_width));
     const std::int64_t rows = frames.row_end - frames.row_begin;
     const std::int64_t columns = frames.column_end - frames.column_begin;
     if (rows > 0 && columns > 0 && (plane.pixels == nullptr || plane.row_bytes < plane.width)) {
-      return Refused("the plane has no pixels, or rows longer than their distance");
+      return RefusedPlane("the plane has no pixels, or rows longer than their distance");
     }
     if (columns > 0 && static_cast<std::uint64_t>(rows) > kMaxSpectralFrames / columns) {
-      return Refused("too many frames at once");
+      return RefusedPlane("too many frames at once");
     }
     const auto count = static_cast<std::uint64_t>(rows * columns);
     if (!wanted.empty() && wanted.size() != count) {
-      return Refused(StrCat("wanted: ", wanted.size(), " of ", count, " frames"));
+      return RefusedPlane(StrCat("wanted: ", wanted.size(), " of ", count, " frames"));
     }
     if (sums.ring_power.size() != static_cast<std::size_t>(options_.frame / 2 + 1) ||
         sums.coefficient_q.empty() == options_.coefficients) {
-      return Refused("the sums are of other options");
+      return RefusedPlane("the sums are of other options");
     }
     const std::uint64_t limit = options_.coefficients ? kMaxCoefficientFrames : kMaxSpectralFrames;
     if (count > limit || sums.frames > limit - count) {

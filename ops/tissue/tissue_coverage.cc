@@ -9,7 +9,7 @@
 namespace patchbay::ops {
 namespace {
 
-constexpr std::string_view kWhat = "tissue coverage";
+constexpr std::string_view kTissueCoverage = "tissue coverage";
 constexpr int kFractionBits = 16;
 constexpr std::int64_t kMaxImageSide = std::int64_t{1} << 40;
 constexpr std::int64_t kMaxFrames = std::int64_t{1} << 28;
@@ -19,7 +19,7 @@ Status CheckSide(std::int64_t mask_side, std::int64_t image_side) {
       image_side / mask_side <= kMaxMaskScale) {
     return absl::OkStatus();
   }
-  return InvalidArgument(kWhat, ": a mask of ", mask_side, " pixels along ", image_side,
+  return InvalidArgument(kTissueCoverage, ": a mask of ", mask_side, " pixels along ", image_side,
                          " of the image: expected 1 to 1 / ", kMaxMaskScale, " of them");
 }
 
@@ -38,7 +38,7 @@ StatusOr<TissueCoverage> TissueCoverage::Create(const TissueMask& mask, std::int
   PB_RETURN_IF_ERROR(CheckSide(mask.width, image_width));
   if (mask.height > kMaxTissuePixels / mask.width ||
       mask.pixels.size() != static_cast<std::size_t>(mask.height * mask.width)) {
-    return InvalidArgument(kWhat, ": ", mask.pixels.size(), " pixels are not a mask of ",
+    return InvalidArgument(kTissueCoverage, ": ", mask.pixels.size(), " pixels are not a mask of ",
                            mask.height, " x ", mask.width);
   }
   TissueCoverage made;
@@ -99,10 +99,11 @@ StatusOr<std::vector<std::uint8_t>> TissueCoverage::Wanted(const FrameRange& fra
                                                            std::int64_t frame, std::int64_t hop,
                                                            double min_fraction) const {
   if (!(min_fraction >= 0 && min_fraction <= 1)) {
-    return InvalidArgument(kWhat, ": min_fraction: ", min_fraction, " is not allowed (0 to 1)");
+    return InvalidArgument(kTissueCoverage, ": min_fraction: ", min_fraction,
+                           " is not allowed (0 to 1)");
   }
   if (frame < 1 || frame > kMaxCoverageFrame || hop < 1 || hop > kMaxCoverageFrame) {
-    return InvalidArgument(kWhat, ": frame ", frame, ", hop ", hop, ": expected 1 to ",
+    return InvalidArgument(kTissueCoverage, ": frame ", frame, ", hop ", hop, ": expected 1 to ",
                            kMaxCoverageFrame);
   }
   const std::int64_t rows = frames.row_end - frames.row_begin;
@@ -110,8 +111,9 @@ StatusOr<std::vector<std::uint8_t>> TissueCoverage::Wanted(const FrameRange& fra
   if (!Fit(frames.row_begin, frames.row_end, image_height_, frame, hop) ||
       !Fit(frames.column_begin, frames.column_end, image_width_, frame, hop) ||
       (columns > 0 && rows > kMaxFrames / columns)) {
-    return InvalidArgument(kWhat, ": frames ", frames.row_begin, "-", frames.row_end, " x ",
-                           frames.column_begin, "-", frames.column_end, " do not lie in the image");
+    return InvalidArgument(kTissueCoverage, ": frames ", frames.row_begin, "-", frames.row_end,
+                           " x ", frames.column_begin, "-", frames.column_end,
+                           " do not lie in the image");
   }
   const auto least = static_cast<std::uint64_t>(std::rint(min_fraction * (1 << kFractionBits)));
   std::vector<std::uint8_t> wanted;

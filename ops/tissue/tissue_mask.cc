@@ -16,10 +16,10 @@ namespace patchbay::ops {
 namespace {
 
 constexpr double kMaxMpp = 1e6;
-constexpr std::string_view kWhat = "tissue_mask";
+constexpr std::string_view kTissueMask = "tissue_mask";
 
 Status Refused(std::string_view option, double value, std::string_view allowed) {
-  return InvalidArgument(kWhat, ": ", option, ": ", value, " is not allowed (", allowed, ")");
+  return InvalidArgument(kTissueMask, ": ", option, ": ", value, " is not allowed (", allowed, ")");
 }
 
 Status CheckLength(std::string_view option, double value, double most) {
@@ -40,7 +40,7 @@ StatusOr<PixelLengths> InPixels(const TissueMaskOptions& options, std::optional<
   }
   if (!mpp.has_value()) {
     return InvalidArgument(
-        kWhat, ": close_um, min_area_um2 and max_hole_um2 must be 0: the image has no mpp");
+        kTissueMask, ": close_um, min_area_um2 and max_hole_um2 must be 0: the image has no mpp");
   }
   if (!(*mpp >= 1 / kMaxMpp && *mpp <= kMaxMpp)) return Refused("mpp", *mpp, "1e-6 to 1e6");
   // No image has more pixels than this: a larger bound means the same.
@@ -224,13 +224,13 @@ StatusOr<TissueMask> MakeTissueMask(const ConstTensorView& thumbnail, std::optio
   PB_RETURN_IF_ERROR(Validate(options));
   PB_ASSIGN_OR_RETURN(const Strided image, AsInput(thumbnail));
   if (thumbnail.dtype != DType::kUint8 || (image.channels != 3 && image.channels != 4)) {
-    return InvalidArgument(
-        kWhat, ": thumbnail: ", Counted(static_cast<std::uint64_t>(image.channels), "channel"),
-        " of ", NameOf(thumbnail.dtype), ": expected 3 or 4 of uint8");
+    return InvalidArgument(kTissueMask, ": thumbnail: ",
+                           Counted(static_cast<std::uint64_t>(image.channels), "channel"), " of ",
+                           NameOf(thumbnail.dtype), ": expected 3 or 4 of uint8");
   }
   if (image.height > kMaxTissuePixels / image.width) {
-    return InvalidArgument(kWhat, ": thumbnail: ", image.height, " x ", image.width, ": more than ",
-                           kMaxTissuePixels, " pixels");
+    return InvalidArgument(kTissueMask, ": thumbnail: ", image.height, " x ", image.width,
+                           ": more than ", kMaxTissuePixels, " pixels");
   }
   PB_ASSIGN_OR_RETURN(const PixelLengths lengths, InPixels(options, mpp));
   const ByteImage pen = options.pen ? PenOf(image, mpp) : ByteImage{};

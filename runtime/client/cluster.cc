@@ -20,7 +20,7 @@ namespace {
 /// For `patchbay up` to be seen at all, when it was started in the line before.
 constexpr TimeMs kSeenLimitMs = 1'000;
 constexpr TimeMs kReadyLimitMs = 60'000;
-constexpr int kLookEveryMs = 20;
+constexpr int kClusterLookMs = 20;
 
 /// Whether a cluster runs here. Waits for a cluster that is starting, and briefly for one to
 /// appear.
@@ -39,7 +39,7 @@ StatusOr<bool> AwaitClusterHere(const ClusterOptions& options, TimeMs seen_limit
     if (options.keep_waiting && !options.keep_waiting()) {
       return Cancelled("find cluster: interrupted");
     }
-    poll(nullptr, 0, kLookEveryMs);
+    poll(nullptr, 0, kClusterLookMs);
   }
 }
 

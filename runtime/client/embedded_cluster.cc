@@ -152,7 +152,7 @@ StatusOr<UniqueFd> LaunchSupervisor(const NodeSettings& settings, const LaunchRe
 constexpr long kStopMs = 2'000;
 constexpr long kGoneMs = 20'000;  ///< for everything to end, frozen processes included
 constexpr long kReadyTimeoutMs = 60'000;
-constexpr int kPollMs = 50;
+constexpr int kLauncherPollMs = 50;
 constexpr int kShareAttempts = 40;
 constexpr std::size_t kMaxPeekedBytes = 1024;
 constexpr std::size_t kMaxShownLogBytes = 64 << 10;
@@ -250,7 +250,7 @@ Status EmbeddedCluster::AwaitReady(const EmbeddedOptions& options) const {
   ReadyLines said;
   const TimeMs deadline = SteadyClock().NowMs() + kReadyTimeoutMs;
   while (true) {
-    const bool open = ReadLines(link_.get(), kPollMs, said);
+    const bool open = ReadLines(link_.get(), kLauncherPollMs, said);
     if (said.Line("ready").has_value()) return absl::OkStatus();
     if (said.Line("taken").has_value()) return AlreadyExists("start cluster: shared");
     if (const auto failed = said.Line("failed ")) return Unavailable("start cluster: ", *failed);
@@ -308,7 +308,7 @@ StatusOr<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Join(const EmbeddedO
   if (!link.valid()) return nullptr;
   ReadyLines said;
   while (!said.Line(kHello).has_value()) {
-    if (!ReadLines(link.get(), kPollMs, said)) return nullptr;
+    if (!ReadLines(link.get(), kLauncherPollMs, said)) return nullptr;
     if (!GoOn(options)) return Cancelled("start cluster: interrupted");
   }
   std::unique_ptr<EmbeddedCluster> cluster(
@@ -331,7 +331,7 @@ StatusOr<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Start(const Embedded
     if (joined != nullptr) return joined;
     StatusOr<std::unique_ptr<EmbeddedCluster>> launched = Launch(options);
     if (!absl::IsAlreadyExists(launched.status())) return launched;
-    poll(nullptr, 0, kPollMs);  // the other may be ending just now
+    poll(nullptr, 0, kLauncherPollMs);  // the other may be ending just now
   }
   return Unavailable(kDoing, ": the cluster that is shared here never answered");
 }
@@ -357,7 +357,7 @@ EmbeddedCluster::~EmbeddedCluster() {
   ReadyLines said;
   const TimeMs deadline = SteadyClock().NowMs() + kGoneMs;
   while (!said.Line("left").has_value() && SteadyClock().NowMs() < deadline) {
-    if (ReadLines(link_.get(), kPollMs, said)) continue;
+    if (ReadLines(link_.get(), kLauncherPollMs, said)) continue;
     // The launcher removes the folder before it ends, unless it was killed.
     if (access(folder_.c_str(), F_OK) == 0) RemoveFolder(folder_);
     return;

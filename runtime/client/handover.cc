@@ -11,7 +11,7 @@
 namespace patchbay::client {
 namespace {
 
-constexpr std::int64_t kLookEveryMs = 100;
+constexpr std::int64_t kHandoverLookMs = 100;
 constexpr std::uint32_t kTakenAhead = 1;  ///< batches that wait for the trainer to take them
 
 EntryState StateOf(const HandoverEntry& entry) {
@@ -109,14 +109,14 @@ bool RingHandover::AwaitDemand() {
   while (!ending_) {
     const std::uint32_t taken = shared_->taken.load(std::memory_order_acquire);
     if (shared_->published.load() - taken < kTakenAhead) return true;
-    WaitOnWord(shared_->taken, taken, kLookEveryMs);
+    WaitOnWord(shared_->taken, taken, kHandoverLookMs);
   }
   return false;
 }
 
 StatusOr<Batch> RingHandover::TakeNext() {
   while (!ending_) {
-    StatusOr<Batch> batch = run_.stream->Next(kLookEveryMs);
+    StatusOr<Batch> batch = run_.stream->Next(kHandoverLookMs);
     if (!absl::IsDeadlineExceeded(batch.status())) return batch;
     PB_RETURN_IF_ERROR(run_.cluster->Alive());
   }
@@ -194,7 +194,7 @@ void RingHandover::ReleaseBatches() {
       held_[i].Release();
       SetState(shared_->entries[i], EntryState::kFree);
     }
-    WaitOnWord(shared_->released, released, kLookEveryMs);
+    WaitOnWord(shared_->released, released, kHandoverLookMs);
   }
 }
 

@@ -14,7 +14,7 @@
 namespace patchbay::client {
 namespace {
 
-constexpr std::string_view kMark = "patchbay-resume-3", kEarlierMark = "patchbay-resume-2";
+constexpr std::string_view kTokenMark = "patchbay-resume-3", kEarlierMark = "patchbay-resume-2";
 constexpr std::string_view kAnyMark = "patchbay-resume-";
 constexpr std::size_t kPlanPart = 4;  ///< index of the plan's digest in a token; sections follow
 constexpr std::size_t kSectionDigits = 16, kDigestDigits = 64;
@@ -154,7 +154,7 @@ StatusOr<PlanSections> SectionsOf(std::string_view plan_text) {
 
 std::string ResumeToken::Text() const {
   std::string text =
-      StrCat(kMark, ":", next.epoch, ":", next.batch, ":", global_size, ":", plan.Hex());
+      StrCat(kTokenMark, ":", next.epoch, ":", next.batch, ":", global_size, ":", plan.Hex());
   for (const std::string& digest : sections.digests) text += ":" + digest;
   return text;
 }
@@ -163,7 +163,7 @@ StatusOr<ResumeToken> ParseResumeToken(std::string_view text) {
   if (text.size() > kMaxTokenBytes) return NotAToken();
   const std::vector<std::string_view> parts = Split(text);
   const bool is_earlier = parts[0] == kEarlierMark;
-  if (!is_earlier && parts[0] != kMark) return OfOtherVersion(parts[0]);
+  if (!is_earlier && parts[0] != kTokenMark) return OfOtherVersion(parts[0]);
   if (parts.size() < kPlanPart + 1) return NotAToken();
   ResumeToken token;
   std::uint64_t epoch = 0, global_size = 0;
@@ -179,8 +179,8 @@ StatusOr<ResumeToken> ParseResumeToken(std::string_view text) {
   if (!plan.ok()) return NotAToken();
   token.plan = *plan;
   // Numbers and digits in the one form that Text() has.
-  const std::string begin = token.Text().substr(kMark.size());
-  if (!text.substr(kMark.size()).starts_with(begin)) return NotAToken();
+  const std::string begin = token.Text().substr(kTokenMark.size());
+  if (!text.substr(kTokenMark.size()).starts_with(begin)) return NotAToken();
   PB_ASSIGN_OR_RETURN(token.sections,
                       SectionsFrom(std::span(parts).subspan(kPlanPart + 1), is_earlier));
   return token;

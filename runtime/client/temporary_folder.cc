@@ -51,7 +51,7 @@ std::vector<std::string> OwnFolders(const std::string& parent) {
 }
 
 /// Checks without making the file, and releases the lock at once.
-bool IsHeld(const std::string& folder) {
+bool IsFolderHeld(const std::string& folder) {
   const UniqueFd lock(open((folder + "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   return lock.valid() && flock(lock.get(), LOCK_SH | LOCK_NB) != 0;
 }
@@ -93,7 +93,7 @@ StatusOr<TemporaryFolder> TemporaryFolder::Create(const std::string& parent) {
 
 std::vector<std::string> FoldersInUse(const std::string& parent) {
   std::vector<std::string> folders = OwnFolders(parent);
-  std::erase_if(folders, [](const std::string& folder) { return !IsHeld(folder); });
+  std::erase_if(folders, [](const std::string& folder) { return !IsFolderHeld(folder); });
   return folders;
 }
 

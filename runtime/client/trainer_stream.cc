@@ -34,7 +34,7 @@ using protocol::Body;
 namespace {
 
 constexpr std::int64_t kPlanPollMs = 50;
-constexpr std::int64_t kLookEveryMs = 100;  ///< whether to go on waiting
+constexpr std::int64_t kWaitLookMs = 100;  ///< whether to go on waiting
 constexpr std::int64_t kDetachTimeoutMs = 5'000;
 constexpr std::int64_t kHurriedDetachMs = 300;  ///< once the user asked to stop waiting
 constexpr std::int64_t kReattachPauseMs = 500;
@@ -167,7 +167,7 @@ StatusOr<Body> TrainerStream::Call(Body command, std::int64_t deadline_ms) {
                     [answer](StatusOr<Body> received) { answer->emplace(std::move(received)); });
   while (!answer->has_value()) {
     if (options_.keep_waiting && !options_.keep_waiting()) return Cancelled("given up");
-    loop_->RunOnce(options_.keep_waiting ? kLookEveryMs : 1000);
+    loop_->RunOnce(options_.keep_waiting ? kWaitLookMs : 1000);
     const Status state = session_->state();
     if (!session_->connected() && absl::IsPermissionDenied(state)) return state;
   }
@@ -462,7 +462,7 @@ void TrainerStream::BeginDetach() {
   Flush();
   ReportDroppedPeers();
   const std::int64_t begun_ms = loop_->NowMs();
-  detach_look_ = loop_->Every(kLookEveryMs, [this, begun_ms] { LookAtDetach(begun_ms); });
+  detach_look_ = loop_->Every(kWaitLookMs, [this, begun_ms] { LookAtDetach(begun_ms); });
   session_->Request(protocol::DetachTrainer{options_.job, options_.rank}, kDetachTimeoutMs,
                     [this](const StatusOr<Body>& answer) { EndDetach(answer.status()); });
   LookAtDetach(begun_ms);
@@ -520,7 +520,7 @@ Status TrainerStream::FinishUnit(std::uint64_t unit, const Outcome& outcome) {
                         answer->set_value(received.status());
                       });
   });
-  while (answered.wait_for(std::chrono::milliseconds(kLookEveryMs)) != std::future_status::ready) {
+  while (answered.wait_for(std::chrono::milliseconds(kWaitLookMs)) != std::future_status::ready) {
     if (options_.keep_waiting && !options_.keep_waiting()) return Cancelled("given up");
   }
   return Annotate(answered.get(), StrCat("finish unit ", unit));

@@ -3,13 +3,13 @@
 namespace patchbay {
 namespace {
 
-struct Row {
+struct DTypeRow {
   DType dtype;
   std::string_view name;
   std::size_t size_bytes;
 };
 
-constexpr Row kRows[] = {
+constexpr DTypeRow kDTypes[] = {
     {DType::kBool, "bool", 1},         {DType::kInt8, "int8", 1},
     {DType::kUint8, "uint8", 1},       {DType::kInt16, "int16", 2},
     {DType::kUint16, "uint16", 2},     {DType::kInt32, "int32", 4},
@@ -21,12 +21,12 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::size_t SizeOf(DType dtype) { return kRows[static_cast<std::size_t>(dtype)].size_bytes; }
+std::size_t SizeOf(DType dtype) { return kDTypes[static_cast<std::size_t>(dtype)].size_bytes; }
 
-std::string_view NameOf(DType dtype) { return kRows[static_cast<std::size_t>(dtype)].name; }
+std::string_view NameOf(DType dtype) { return kDTypes[static_cast<std::size_t>(dtype)].name; }
 
 std::optional<DType> DTypeFromName(std::string_view name) {
-  for (const Row& row : kRows) {
+  for (const DTypeRow& row : kDTypes) {
     if (row.name == name) return row.dtype;
   }
   return std::nullopt;

@@ -24,7 +24,7 @@ std::optional<Element> Whole(double value) {
 }
 
 template <typename T>
-Element BytesOf(T value) {
+Element RawElement(T value) {
   Element out{};
   std::memcpy(out.data(), &value, sizeof value);
   return out;
@@ -38,16 +38,16 @@ std::uint16_t RoundedToBfloat16(float value) {
 
 std::optional<Element> Real(double value, DType dtype) {
   if (!std::isfinite(value)) return std::nullopt;
-  if (dtype == DType::kFloat64) return BytesOf(value);
+  if (dtype == DType::kFloat64) return RawElement(value);
   const auto single = static_cast<float>(value);
   if (!std::isfinite(single)) return std::nullopt;
-  if (dtype == DType::kFloat32) return BytesOf(single);
+  if (dtype == DType::kFloat32) return RawElement(single);
   if (dtype == DType::kBfloat16) {
     const std::uint16_t bits = RoundedToBfloat16(single);
-    return (bits & 0x7f80) == 0x7f80 ? std::nullopt : std::optional(BytesOf(bits));
+    return (bits & 0x7f80) == 0x7f80 ? std::nullopt : std::optional(RawElement(bits));
   }
   const auto bits = static_cast<std::uint16_t>(_cvtss_sh(single, _MM_FROUND_TO_NEAREST_INT));
-  return (bits & 0x7c00) == 0x7c00 ? std::nullopt : std::optional(BytesOf(bits));
+  return (bits & 0x7c00) == 0x7c00 ? std::nullopt : std::optional(RawElement(bits));
 }
 
 }  // namespace

@@ -144,12 +144,6 @@ Status FillDevice(std::byte* d_to, std::uint8_t value, std::uint64_t size_bytes,
 
 #else
 
-namespace {
-
-Status NoCuda(std::string_view doing) { return Unimplemented(doing, ": this build has no CUDA"); }
-
-}  // namespace
-
 StatusOr<DeviceBlock> DeviceBlock::Allocate(std::uint64_t) {
   return NoCuda("allocate device block");
 }

@@ -170,12 +170,6 @@ Status GpuEvent::WaitSync() const {
 
 #else
 
-namespace {
-
-Status NoCuda(std::string_view doing) { return Unimplemented(doing, ": this build has no CUDA"); }
-
-}  // namespace
-
 bool BuiltWithCuda() { return false; }
 
 std::vector<GpuDescription> ListGpus(std::string* reason) {

@@ -35,6 +35,11 @@ struct GpuDescription {
 /// True when the CUDA runtime was compiled in; a driver may still be missing.
 bool BuiltWithCuda();
 
+/// The answer of a build without it: "doing: this build has no CUDA".
+inline Status NoCuda(std::string_view doing) {
+  return Unimplemented(doing, ": this build has no CUDA");
+}
+
 /// Every GPU this process may use; empty without CUDA, driver or device. `reason`, when given,
 /// receives the reason for an empty list, and a remedy.
 std::vector<GpuDescription> ListGpus(std::string* reason = nullptr);

@@ -57,7 +57,7 @@ Opened OpenComponent(int folder, const std::string& name, int flags, unsigned mo
 }
 
 /// Component by component, without any link.
-Opened Walk(int folder, std::string_view below, int flags, unsigned mode) {
+Opened OpenBelow(int folder, std::string_view below, int flags, unsigned mode) {
   UniqueFd at(dup(folder));
   while (true) {
     const std::size_t slash = below.find('/');
@@ -107,7 +107,7 @@ StatusOr<UniqueFd> OpenConfined(const std::string& folder, const std::string& pa
   Opened opened = -ENOSYS;
   if (KernelConfines(0)) opened = OpenBeneath(root.get(), name.c_str(), flags | O_CLOEXEC, mode);
   if (opened < 0 && !KernelConfines(opened)) {
-    opened = Walk(root.get(), name, flags | O_CLOEXEC, mode);
+    opened = OpenBelow(root.get(), name, flags | O_CLOEXEC, mode);
   }
   if (opened < 0) return Refusal(-opened, folder, path);
   return UniqueFd(opened);

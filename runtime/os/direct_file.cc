@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,16 +13,10 @@
 namespace patchbay {
 namespace {
 
-/// Alignment of direct writes, in memory and in the file: a page, which no disk in use exceeds.
-constexpr std::size_t kAlignment = 4096;
 /// Bytes of one write. Larger means fewer of them and more memory.
 constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 /// Smaller files are written faster through the page cache.
 constexpr std::size_t kSmallBytes = std::size_t{1} << 20;
-
-struct Free {
-  void operator()(std::byte* bytes) const { std::free(bytes); }
-};
 
 /// False when the file system refuses direct writes, or these.
 StatusOr<bool> WritePiece(int fd, std::size_t offset, std::span<const std::byte> piece,
@@ -40,12 +33,13 @@ StatusOr<bool> WritePiece(int fd, std::size_t offset, std::span<const std::byte>
 /// Writes as many whole blocks as can be written directly; returns their bytes.
 StatusOr<std::size_t> WriteBlocks(int fd, std::span<const std::byte> bytes,
                                   const std::string& path) {
-  const std::unique_ptr<std::byte, Free> buffer(
-      static_cast<std::byte*>(std::aligned_alloc(kAlignment, kPieceBytes)));
+  const AlignedBuffer buffer(
+      static_cast<std::byte*>(std::aligned_alloc(kDirectAlignment, kPieceBytes)));
   if (buffer == nullptr) return std::size_t{0};
   std::size_t done = 0;
-  while (bytes.size() - done >= kAlignment) {
-    const std::size_t size = std::min(kPieceBytes, (bytes.size() - done) / kAlignment * kAlignment);
+  while (bytes.size() - done >= kDirectAlignment) {
+    const std::size_t size =
+        std::min(kPieceBytes, (bytes.size() - done) / kDirectAlignment * kDirectAlignment);
     std::memcpy(buffer.get(), bytes.data() + done, size);
     PB_ASSIGN_OR_RETURN(const bool is_written,
                         WritePiece(fd, done, std::span(buffer.get(), size), path));

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -10,6 +12,16 @@
 #include "runtime/os/folders.h"
 
 namespace patchbay {
+
+/// Alignment of direct reads and writes, in memory and in the file: a page, which no disk in use
+/// exceeds.
+inline constexpr std::size_t kDirectAlignment = 4096;
+
+struct FreeAligned {
+  void operator()(std::byte* bytes) const { std::free(bytes); }
+};
+/// Memory from std::aligned_alloc.
+using AlignedBuffer = std::unique_ptr<std::byte, FreeAligned>;
 
 /// Whether a file's pages are wanted: of one that is read next they save the disk that reading.
 enum class Pages : bool { kNone, kKept };

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <span>
 
 #include <fcntl.h>
@@ -14,32 +13,27 @@
 #include "runtime/core/clock.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
+#include "runtime/os/direct_file.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
 
 namespace patchbay {
 namespace {
 
-/// Alignment of direct reads and writes, in memory and in the file.
-constexpr std::size_t kAlignment = 4096;
 /// Bytes of one read or write. Larger means less time between them, and more memory.
-constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
+constexpr std::size_t kProbePieceBytes = std::size_t{4} << 20;
 /// The most that is written, or read. Larger means steadier figures and more seconds.
 constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
 /// No piece begins later: a slow disk is measured by fewer bytes.
 constexpr std::int64_t kMostNs = 500'000'000;
 
-struct Free {
-  void operator()(std::byte* bytes) const { std::free(bytes); }
-};
-using Buffer = std::unique_ptr<std::byte, Free>;
-
 /// A piece of random bytes: some disks and file systems compress.
-StatusOr<Buffer> RandomPiece() {
-  Buffer buffer(static_cast<std::byte*>(std::aligned_alloc(kAlignment, kPieceBytes)));
+StatusOr<AlignedBuffer> RandomPiece() {
+  AlignedBuffer buffer(
+      static_cast<std::byte*>(std::aligned_alloc(kDirectAlignment, kProbePieceBytes)));
   if (buffer == nullptr) return ResourceExhausted("probe disk: out of memory");
   std::uint64_t state = RandomU64() | 1;
-  for (std::size_t at = 0; at < kPieceBytes; at += sizeof(state)) {
+  for (std::size_t at = 0; at < kProbePieceBytes; at += sizeof(state)) {
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
@@ -100,7 +94,7 @@ StatusOr<double> ReadRate(int fd, std::byte* buffer, const std::string& name,
   ReadFromDisk(fd);
   const auto read = [&](std::uint64_t at) {
     return Piece(
-        fd, at, [&](off_t from) { return pread(fd, buffer, kPieceBytes, from); }, name);
+        fd, at, [&](off_t from) { return pread(fd, buffer, kProbePieceBytes, from); }, name);
   };
   return RateOf(kMostBytes, after_piece, read, [] { return absl::OkStatus(); });
 }
@@ -109,12 +103,13 @@ StatusOr<double> ReadRate(int fd, std::byte* buffer, const std::string& name,
 
 StatusOr<DiskRates> ProbeFolder(const Folders& allowed, const std::string& folder,
                                 const AfterProbePiece& after_piece) {
-  PB_ASSIGN_OR_RETURN(const Buffer buffer, RandomPiece());
+  PB_ASSIGN_OR_RETURN(const AlignedBuffer buffer, RandomPiece());
   PB_ASSIGN_OR_RETURN(const std::uint64_t free, FreeBytes(allowed, folder));
   PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenNameless(allowed, folder));
   ReadFromDisk(fd.get());
   const std::uint64_t most = std::min(kMostBytes, free / 10);
-  const std::size_t piece = std::min<std::uint64_t>(kPieceBytes, most / kAlignment * kAlignment);
+  const std::size_t piece =
+      std::min<std::uint64_t>(kProbePieceBytes, most / kDirectAlignment * kDirectAlignment);
   const auto write = [&](std::uint64_t at) {
     return Piece(
         fd.get(), at, [&](off_t to) { return pwrite(fd.get(), buffer.get(), piece, to); }, folder);
@@ -132,7 +127,7 @@ StatusOr<DiskRates> ProbeFolder(const Folders& allowed, const std::string& folde
 
 StatusOr<double> ProbeFile(const Folders& allowed, const std::string& path,
                            const AfterProbePiece& after_piece) {
-  PB_ASSIGN_OR_RETURN(const Buffer buffer, RandomPiece());
+  PB_ASSIGN_OR_RETURN(const AlignedBuffer buffer, RandomPiece());
   PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(allowed, path, O_RDONLY));
   return ReadRate(fd.get(), buffer.get(), path, after_piece);
 }

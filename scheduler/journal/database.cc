@@ -44,7 +44,7 @@ std::uint64_t PlaceOf(std::uint64_t sequence, std::uint64_t number) {
 }
 
 /// `found` is SQLite's report, in lines; only a page that it names helps a user.
-Status Damaged(const std::string& path, std::string_view found) {
+Status DamagedDatabase(const std::string& path, std::string_view found) {
   constexpr std::string_view kPage = "page ";
   std::string where;
   std::size_t digit = absl::AsciiStrToLower(std::string(found)).find(kPage);
@@ -79,7 +79,7 @@ Status FromSqlite(int code, std::string_view doing, const std::string& path, con
       return Unavailable(message, " (another scheduler uses it)");
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return Damaged(path, text == nullptr ? "" : text);
+      return DamagedDatabase(path, text == nullptr ? "" : text);
     case SQLITE_IOERR:
       return Internal(message + FileLimitAdvice());
     default:
@@ -168,7 +168,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path,
   PB_RETURN_IF_ERROR(database->Run(kSchema));
   PB_RETURN_IF_ERROR(database->Run("BEGIN EXCLUSIVE; COMMIT;"));
   const std::string found = FirstText(handle, "PRAGMA integrity_check(1)");
-  if (found != "ok") return Damaged(path, found);
+  if (found != "ok") return DamagedDatabase(path, found);
   if (FirstText(handle, "PRAGMA journal_mode") != "wal") {
     return Internal("open journal: ", path, ": no write-ahead log here");
   }

@@ -6,7 +6,7 @@
 namespace patchbay::cli {
 namespace {
 
-protocol::JobRow RowWithFailure(std::uint32_t group) {
+protocol::JobRow FailedIngestRow(std::uint32_t group) {
   protocol::JobRow row;
   row.job = 7;
   protocol::FailedTask failed;
@@ -16,7 +16,7 @@ protocol::JobRow RowWithFailure(std::uint32_t group) {
   return row;
 }
 
-Json Summary() {
+Json IngestSummary() {
   return *ParseJson(R"({"stores": [{"name": "ab.ome.zarr", "source_index": 1, "source_bytes": 10,
     "stored_bytes": 70, "digest": "d", "pixel_digest": "p", "already_there": false, "warnings": []}],
     "missing": [0]})",
@@ -24,8 +24,8 @@ Json Summary() {
 }
 
 /// As the command makes it, but for its failure.
-StatusOr<SlideReport> Report(const protocol::JobRow& job, const Json& summary,
-                             const std::vector<std::string>& slides) {
+StatusOr<SlideReport> ReportOfIngest(const protocol::JobRow& job, const Json& summary,
+                                     const std::vector<std::string>& slides) {
   SlideReport report;
   report.slides = slides;
   PB_RETURN_IF_ERROR(kIngestKind.fill(job, summary, report));
@@ -33,7 +33,7 @@ StatusOr<SlideReport> Report(const protocol::JobRow& job, const Json& summary,
 }
 
 TEST(IngestReport, JoinsStoresAndReasonsWithTheirSources) {
-  const auto report = Report(RowWithFailure(1), Summary(), {"/a.svs", "/b.svs"});
+  const auto report = ReportOfIngest(FailedIngestRow(1), IngestSummary(), {"/a.svs", "/b.svs"});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(ToJson(*report)["stores"][0]["source"], "/b.svs");
   EXPECT_EQ(report->failed[0].source, "/a.svs");
@@ -42,11 +42,11 @@ TEST(IngestReport, JoinsStoresAndReasonsWithTheirSources) {
 }
 
 TEST(IngestReport, CopiesOfASlideStandUnderTheirStoreAndCountOnce) {
-  Json summary = Summary();
+  Json summary = IngestSummary();
   summary["stores"].push_back(summary["stores"][0]);
   summary["stores"][1]["source_index"] = 0;
   summary["stores"][1]["already_there"] = true;
-  const auto report = Report({}, summary, {"/a.svs", "/b.svs"});
+  const auto report = ReportOfIngest({}, summary, {"/a.svs", "/b.svs"});
   ASSERT_TRUE(report.ok()) << report.status();
   const Json json = ToJson(*report);
   ASSERT_EQ(json["stores"].size(), 1u);
@@ -56,24 +56,24 @@ TEST(IngestReport, CopiesOfASlideStandUnderTheirStoreAndCountOnce) {
 }
 
 TEST(IngestReport, WarningsStandWithTheirStore) {
-  Json summary = Summary();
+  Json summary = IngestSummary();
   summary["stores"][0]["warnings"] = {"12 voxels are NaN"};
-  const auto report = Report({}, summary, {"/a.nii", "/b.nii"});
+  const auto report = ReportOfIngest({}, summary, {"/a.nii", "/b.nii"});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(ToJson(*report)["stores"][0]["warnings"], Json({"12 voxels are NaN"}));
 }
 
 TEST(IngestReport, CallsSlidesByNumberWhenTheirNamesAreUnknown) {
-  const auto report = Report(RowWithFailure(0), Summary(), {});
+  const auto report = ReportOfIngest(FailedIngestRow(0), IngestSummary(), {});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(ToJson(*report)["stores"][0]["source"], "slide 1");
   EXPECT_EQ(TextOf(report->failed[0].outcome), "not finished");
 }
 
 TEST(IngestReport, RefusesASummaryOfAnotherShape) {
-  EXPECT_FALSE(Report({}, Json::array(), {}).ok());
-  EXPECT_FALSE(Report({}, *ParseJson(R"({"stores": [{}], "missing": []})", "t"), {}).ok());
-  EXPECT_FALSE(Report({}, *ParseJson(R"({"stores": [], "missing": ["x"]})", "t"), {}).ok());
+  EXPECT_FALSE(ReportOfIngest({}, Json::array(), {}).ok());
+  EXPECT_FALSE(ReportOfIngest({}, *ParseJson(R"({"stores": [{}], "missing": []})", "t"), {}).ok());
+  EXPECT_FALSE(ReportOfIngest({}, *ParseJson(R"({"stores": [], "missing": ["x"]})", "t"), {}).ok());
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ SpectraComparison Compared(const Json& a, const Json& b, bool force = false) {
   return comparison.ok() ? *std::move(comparison) : SpectraComparison();
 }
 
-std::string Refusal(const Json& a, const Json& b, bool force = false) {
+std::string ComparisonRefusal(const Json& a, const Json& b, bool force = false) {
   const auto comparison = CompareSpectra(Parsed(a), Parsed(b), force);
   EXPECT_EQ(comparison.status().code(), absl::StatusCode::kFailedPrecondition);
   return std::string(MessageOf(comparison.status()));
@@ -139,15 +139,16 @@ TEST(SpectraComparison, OtherDefinitionsAreRefusedByName) {
   for (const auto& [key, value] : others) {
     Json b = MadeDocument(2);
     b["definition"][key] = value;
-    EXPECT_THAT(Refusal(MadeDocument(2), b), HasSubstr(key));
+    EXPECT_THAT(ComparisonRefusal(MadeDocument(2), b), HasSubstr(key));
     EXPECT_TRUE(Compared(MadeDocument(2), b, true).cohort.identical) << "with force";
     EXPECT_THAT(Compared(MadeDocument(2), b, true).remarks, ElementsAre(HasSubstr(key)));
   }
   Json two = MadeDocument(2);
   two["definition"]["window"] = "hann";
   two["definition"]["hop"] = 16;
-  EXPECT_THAT(Refusal(MadeDocument(2), two), HasSubstr("hop is 32 in A and 16 in B; window is "
-                                                       "rect in A and hann in B"));
+  EXPECT_THAT(ComparisonRefusal(MadeDocument(2), two),
+              HasSubstr("hop is 32 in A and 16 in B; window is "
+                        "rect in A and hann in B"));
 }
 
 TEST(SpectraComparison, OtherMasksAreRefused) {
@@ -156,7 +157,7 @@ TEST(SpectraComparison, OtherMasksAreRefused) {
   b = a;
   a["definition"]["tissue"] = {{"share", 0.5}};
   b["definition"]["tissue"] = {{"share", 0.6}};
-  EXPECT_THAT(Refusal(a, b), HasSubstr("tissue is"));
+  EXPECT_THAT(ComparisonRefusal(a, b), HasSubstr("tissue is"));
 }
 
 TEST(SpectraComparison, WhatDoesNotChangeTheMeaningIsARemark) {
@@ -170,13 +171,13 @@ TEST(SpectraComparison, WhatDoesNotChangeTheMeaningIsARemark) {
 }
 
 TEST(SpectraComparison, WhatCannotBeComparedIsRefusedEvenWithForce) {
-  EXPECT_THAT(Refusal(MadeDocument(2), MadeDocument(0), true), HasSubstr("B: no slide"));
-  EXPECT_THAT(Refusal(MadeDocument(0), MadeDocument(2), true), HasSubstr("A: no slide"));
+  EXPECT_THAT(ComparisonRefusal(MadeDocument(2), MadeDocument(0), true), HasSubstr("B: no slide"));
+  EXPECT_THAT(ComparisonRefusal(MadeDocument(0), MadeDocument(2), true), HasSubstr("A: no slide"));
   Json b = MadeDocument(2);
   for (Json* part : {&b["cohort"], &b["slides"][0], &b["slides"][1]}) {
     (*part)["histogram"]["bin_db"] = 0.5;
   }
-  EXPECT_THAT(Refusal(MadeDocument(2), b, true), HasSubstr("different bins"));
+  EXPECT_THAT(ComparisonRefusal(MadeDocument(2), b, true), HasSubstr("different bins"));
 }
 
 TEST(SpectraComparison, SaysEverythingToPrograms) {

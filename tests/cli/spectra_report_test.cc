@@ -6,7 +6,7 @@
 namespace patchbay::cli {
 namespace {
 
-protocol::JobRow RowWithFailure() {
+protocol::JobRow FailedSpectraRow() {
   protocol::JobRow row;
   row.job = 7;
   protocol::FailedTask failed;
@@ -16,7 +16,7 @@ protocol::JobRow RowWithFailure() {
   return row;
 }
 
-Json Summary() {
+Json SpectraSummary() {
   return *ParseJson(
       R"({"definition": {"version": 1, "profile": "", "frame": 256, "hop": 128, "window": "hann",
                    "prefilter": "none", "channel": "grey", "tissue_only": false,
@@ -35,8 +35,8 @@ Json Summary() {
 }
 
 /// As the command makes it, of two seconds into /out.
-StatusOr<SlideReport> Report(const protocol::JobRow& job, const Json& summary,
-                             const std::vector<std::string>& slides) {
+StatusOr<SlideReport> ReportOfSpectra(const protocol::JobRow& job, const Json& summary,
+                                      const std::vector<std::string>& slides) {
   SlideReport report;
   report.slides = slides;
   report.out = "/out";
@@ -46,7 +46,8 @@ StatusOr<SlideReport> Report(const protocol::JobRow& job, const Json& summary,
 }
 
 TEST(SpectraReport, JoinsFiguresAndReasonsWithTheirSources) {
-  const auto report = Report(RowWithFailure(), Summary(), {"/a.svs", "/b.svs", "/c.svs", "/d.svs"});
+  const auto report = ReportOfSpectra(FailedSpectraRow(), SpectraSummary(),
+                                      {"/a.svs", "/b.svs", "/c.svs", "/d.svs"});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->own["slides"][0]["source"], "/b.svs");
   ASSERT_EQ(report->failed.size(), 3u);
@@ -59,7 +60,7 @@ TEST(SpectraReport, JoinsFiguresAndReasonsWithTheirSources) {
 }
 
 TEST(SpectraReport, SaysEverythingToPrograms) {
-  const auto report = Report(RowWithFailure(), Summary(), {"/a.svs", "/b.svs"});
+  const auto report = ReportOfSpectra(FailedSpectraRow(), SpectraSummary(), {"/a.svs", "/b.svs"});
   ASSERT_TRUE(report.ok()) << report.status();
   const Json json = ToJson(*report);
   EXPECT_EQ(json["bytes_per_s"], 1.5e6);
@@ -71,29 +72,29 @@ TEST(SpectraReport, SaysEverythingToPrograms) {
 }
 
 TEST(SpectraReport, AJobThatMeasuredNothingHasNoCohort) {
-  Json summary = Summary();
+  Json summary = SpectraSummary();
   summary["cohort"] = nullptr;
   summary["slides"] = summary["plots"] = Json::array();
-  const auto report = Report({}, summary, {});
+  const auto report = ReportOfSpectra({}, summary, {});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_TRUE(ToJson(*report)["cohort"].is_null());
 }
 
 TEST(SpectraReport, RefusesASummaryOfAnotherShape) {
-  EXPECT_FALSE(Report({}, Json::array(), {}).ok());
+  EXPECT_FALSE(ReportOfSpectra({}, Json::array(), {}).ok());
   for (const char* key : {"definition", "cohort", "slides", "failed", "duplicates", "plots"}) {
-    Json summary = Summary();
+    Json summary = SpectraSummary();
     summary.erase(key);
-    const auto report = Report({}, summary, {});
+    const auto report = ReportOfSpectra({}, summary, {});
     EXPECT_FALSE(report.ok()) << key;
     EXPECT_NE(MessageOf(report.status()).find(key), std::string_view::npos) << report.status();
   }
-  Json wrong = Summary();
+  Json wrong = SpectraSummary();
   wrong["slides"][0]["mean_db"] = "high";
-  EXPECT_FALSE(Report({}, wrong, {}).ok());
-  wrong = Summary();
+  EXPECT_FALSE(ReportOfSpectra({}, wrong, {}).ok());
+  wrong = SpectraSummary();
   wrong["plots"] = {1};
-  EXPECT_FALSE(Report({}, wrong, {}).ok());
+  EXPECT_FALSE(ReportOfSpectra({}, wrong, {}).ok());
 }
 
 }  // namespace

@@ -6,13 +6,13 @@
 namespace patchbay::cli {
 namespace {
 
-std::string Refusal(const std::string& text) {
+std::string TeamFileRefusal(const std::string& text) {
   const auto parsed = ParseTeams(text, "teams.yaml");
   return parsed.ok() ? "" : std::string(MessageOf(parsed.status()));
 }
 
 void ExpectRefused(const std::string& text, const std::string& says) {
-  const std::string refusal = Refusal(text);
+  const std::string refusal = TeamFileRefusal(text);
   EXPECT_NE(refusal.find(says), std::string::npos) << text << "\nis refused with: " << refusal;
   EXPECT_NE(refusal.find("teams.yaml"), std::string::npos) << refusal;
 }

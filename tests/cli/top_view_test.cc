@@ -10,7 +10,7 @@
 namespace patchbay::cli {
 namespace {
 
-constexpr std::int64_t kNow = 10'000;
+constexpr std::int64_t kTopNow = 10'000;
 
 protocol::JobRow StreamRow(JobId job, std::uint32_t stalled) {
   protocol::JobRow row;
@@ -42,7 +42,7 @@ protocol::ClusterDescribed LargeCluster() {
   }
   cluster.workers.push_back({"node-3", 0, 100, "busy", 1});
   cluster.failures.push_back(
-      {7, kNow - 60, "task 3 failed", {13, "read chunk", {}, "it is damaged"}});
+      {7, kTopNow - 60, "task 3 failed", {13, "read chunk", {}, "it is damaged"}});
   cluster.state_free_bytes = 3ull << 30;
   return cluster;
 }
@@ -55,7 +55,7 @@ std::size_t LineWith(const std::vector<std::string>& lines, const std::string& t
 }
 
 TEST(Top, ShowsTheStalledStreamFirstWithItsStageAndNode) {
-  const auto lines = TopLines(LargeCluster(), {80, 24}, kNow);
+  const auto lines = TopLines(LargeCluster(), {80, 24}, kTopNow);
   ASSERT_LE(lines.size(), 24u);
   EXPECT_EQ(lines[0], "nodes 29/30 up   workers 1/1 busy   journal's disk 3.0 GiB free");
   EXPECT_EQ(lines[1],
@@ -73,11 +73,11 @@ TEST(Top, ShowsTheStalledStreamFirstWithItsStageAndNode) {
 
 TEST(Top, FitsEveryScreenAndIsWholeWithoutOne) {
   for (const ScreenSize size : {ScreenSize{80, 24}, {40, 10}, {200, 60}, {80, 3}, {1, 1}}) {
-    const auto lines = TopLines(LargeCluster(), size, kNow);
+    const auto lines = TopLines(LargeCluster(), size, kTopNow);
     EXPECT_LE(lines.size(), size.rows);
     for (const std::string& line : lines) EXPECT_LE(line.size(), size.columns) << line;
   }
-  const auto whole = TopLines(LargeCluster(), {1000, 0}, kNow);
+  const auto whole = TopLines(LargeCluster(), {1000, 0}, kTopNow);
   EXPECT_GT(whole.size(), 270u);
   EXPECT_EQ(LineWith(whole, " more"), whole.size());
 }
@@ -88,7 +88,7 @@ TEST(Top, SaysWhyAStreamIsStill) {
   cluster.jobs[0].on_hold = true;
   cluster.jobs[1].unattended_ms = 5;
   cluster.jobs[2].cause = "no_node";
-  const auto lines = TopLines(cluster, {80, 0}, kNow);
+  const auto lines = TopLines(cluster, {80, 0}, kTopNow);
   EXPECT_LT(LineWith(lines, "held"), lines.size());
   EXPECT_LT(LineWith(lines, "no trainer"), lines.size());
   EXPECT_LT(LineWith(lines, "waits: no_node"), lines.size());

@@ -13,19 +13,19 @@
 namespace patchbay::ops {
 namespace {
 
-constexpr std::int64_t kSide = 101;
+constexpr std::int64_t kPatchSide = 101;
 
 /// One chain and the draw key, with whose draws NumPy computes the expected result.
-struct Case {
+struct ChainCase {
   ChainOptions options;
   DrawKey key;
   Json request;
 };
 
-Case MakeCase(std::uint64_t ordinal, DType dtype, PatchLayout layout, bool normalize) {
-  Case made;
+ChainCase MakeChainCase(std::uint64_t ordinal, DType dtype, PatchLayout layout, bool normalize) {
+  ChainCase made;
   made.key = {99, 2, ordinal, 0, DrawStream::kParameters};
-  made.options.patch.y = made.options.patch.x = kSide;
+  made.options.patch.y = made.options.patch.x = kPatchSide;
   made.options.dtype = dtype;
   made.options.layout = layout;
   // As trainers normalise; and with values on ties of uint8 and next to them, where float32
@@ -54,12 +54,12 @@ Case MakeCase(std::uint64_t ordinal, DType dtype, PatchLayout layout, bool norma
   return made;
 }
 
-std::vector<Case> AllCases() {
-  std::vector<Case> cases;
+std::vector<ChainCase> ChainCases() {
+  std::vector<ChainCase> cases;
   for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
     for (const PatchLayout layout : {PatchLayout::kNchw, PatchLayout::kNhwc}) {
       for (std::uint64_t i = 0; i < 26; ++i) {
-        cases.push_back(MakeCase(cases.size(), dtype, layout, i % 3 != 0));
+        cases.push_back(MakeChainCase(cases.size(), dtype, layout, i % 3 != 0));
       }
     }
   }
@@ -69,14 +69,14 @@ std::vector<Case> AllCases() {
 void ExpectNumpyAgrees(const Json& image) {
   const PythonOracle oracle(PATCHBAY_OPS_ORACLE, "numpy, PIL");
   if (!oracle.missing().empty()) GTEST_SKIP() << oracle.missing();
-  const std::vector<Case> cases = AllCases();
-  Json request = {{"image", image}, {"size", kSide}, {"cases", Json::array()}};
-  for (const Case& c : cases) request["cases"].push_back(c.request);
+  const std::vector<ChainCase> cases = ChainCases();
+  Json request = {{"image", image}, {"size", kPatchSide}, {"cases", Json::array()}};
+  for (const ChainCase& c : cases) request["cases"].push_back(c.request);
   oracle.Ask(request);
   std::string raw = oracle.Read("source.raw");
-  ASSERT_EQ(raw.size(), static_cast<std::size_t>(kSide * kSide * 3));
-  const TensorView source =
-      ContiguousView<3>(reinterpret_cast<std::byte*>(raw.data()), DType::kUint8, {kSide, kSide, 3});
+  ASSERT_EQ(raw.size(), static_cast<std::size_t>(kPatchSide * kPatchSide * 3));
+  const TensorView source = ContiguousView<3>(reinterpret_cast<std::byte*>(raw.data()),
+                                              DType::kUint8, {kPatchSide, kPatchSide, 3});
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const std::string expected = oracle.Read(StrCat(i, ".raw"));
     for (const CpuLevel level : {CpuLevel::kTable, CpuLevel::kAvx2, CpuLevel::kBest}) {

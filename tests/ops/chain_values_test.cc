@@ -28,7 +28,7 @@ std::vector<T> Tile(const Chain& chain, const Value& value) {
 }
 
 template <typename T>
-std::vector<std::byte> Ran(const Chain& chain, std::vector<T> tile, const DrawKey& key) {
+std::vector<std::byte> RanTile(const Chain& chain, std::vector<T> tile, const DrawKey& key) {
   const Extent size = chain.source_extent();
   const auto view = ContiguousView<4>(
       reinterpret_cast<std::byte*>(tile.data()), chain.options().source_dtype,
@@ -64,17 +64,17 @@ TEST(ChainValues, SmallNumbersOfEveryTypeGiveTheBitsOfUint8) {
         const auto value = [](std::size_t i) { return Mix(i) % 256; };
         for (std::uint64_t ordinal = 0; ordinal < 12; ++ordinal) {
           const DrawKey key{7, 1, ordinal, 0, DrawStream::kParameters};
-          const auto expected = Ran(*bytes, Tile<std::uint8_t>(*bytes, value), key);
+          const auto expected = RanTile(*bytes, Tile<std::uint8_t>(*bytes, value), key);
           options.source_dtype = DType::kUint16;
           const auto words = *Chain::Compile(options);
           EXPECT_EQ(words.cpu_path(), "values");
-          EXPECT_EQ(Ran(words, Tile<std::uint16_t>(words, value), key), expected);
+          EXPECT_EQ(RanTile(words, Tile<std::uint16_t>(words, value), key), expected);
           options.source_dtype = DType::kInt16;
           const auto shorts = *Chain::Compile(options);
-          EXPECT_EQ(Ran(shorts, Tile<std::int16_t>(shorts, value), key), expected);
+          EXPECT_EQ(RanTile(shorts, Tile<std::int16_t>(shorts, value), key), expected);
           options.source_dtype = DType::kFloat32;
           const auto floats = *Chain::Compile(options);
-          EXPECT_EQ(Ran(floats, Tile<float>(floats, value), key), expected);
+          EXPECT_EQ(RanTile(floats, Tile<float>(floats, value), key), expected);
           options.source_dtype = DType::kUint8;
         }
       }
@@ -92,7 +92,7 @@ TEST(ChainValues, NegativeAndLargeNumbersAreNormalisedInDoubleAndRoundedOnce) {
   const auto chain = *Chain::Compile(options);
   const auto tile = Tile<std::int16_t>(
       chain, [](std::size_t i) { return static_cast<std::int64_t>(Mix(i) % 65536) - 32768; });
-  const auto out = Ran(chain, tile, {});
+  const auto out = RanTile(chain, tile, {});
   for (std::size_t i = 0; i < tile.size(); ++i) {
     float value;
     std::memcpy(&value, out.data() + 4 * i, 4);
@@ -117,11 +117,11 @@ TEST(ChainValues, ADeepPatchIsItsSlicesUnderOneDraw) {
       const std::size_t per_slice = tile.size() / 3;
       for (std::size_t z = 0; z < 3; ++z) {
         const auto first = tile.begin() + static_cast<std::ptrdiff_t>(z * per_slice);
-        const auto one =
-            Ran(flat, std::vector<T>(first, first + static_cast<std::ptrdiff_t>(per_slice)), key);
+        const auto one = RanTile(
+            flat, std::vector<T>(first, first + static_cast<std::ptrdiff_t>(per_slice)), key);
         slices.insert(slices.end(), one.begin(), one.end());
       }
-      EXPECT_EQ(Ran(deep, tile, key), slices);
+      EXPECT_EQ(RanTile(deep, tile, key), slices);
     };
     source == DType::kUint8 ? run(std::uint8_t{}) : run(std::int16_t{});
   }

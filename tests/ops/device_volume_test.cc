@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::size_t kGap = 64;
 
-DrawKey KeyOf(std::uint64_t ordinal) { return {17, 1, ordinal, 0, DrawStream::kParameters}; }
-
 /// Facts of three images: one of the patch's own spacing, and two that are read finer along two
 /// axes, one of them separately along one of these.
 plan::VolumeFacts FactsOf(const ChainOptions& options, std::size_t patch) {
@@ -27,14 +25,15 @@ plan::VolumeFacts FactsOf(const ChainOptions& options, std::size_t patch) {
   return facts;
 }
 
-TensorView ViewOf(std::vector<std::byte>& voxels, DType dtype, const Extent& size, int channels) {
+TensorView VoxelsView(std::vector<std::byte>& voxels, DType dtype, const Extent& size,
+                      int channels) {
   return ContiguousView<4>(voxels.data(), dtype,
                            {size.z, size.y, size.x, static_cast<std::int64_t>(channels)});
 }
 
 std::size_t Aligned(std::size_t bytes) { return (bytes + kGap + 255) / 256 * 256; }
 
-enum class Voxels { kNoise, kCancelling, kLabels };
+enum class VoxelKind { kNoise, kCancelling, kLabels };
 
 /// Rows of floats so large that smaller sums vanish next to them until a row of the opposite sign
 /// follows: the result depends on the order of rows and slices.
@@ -50,20 +49,20 @@ void LetRowsCancel(std::span<std::byte> voxels, std::int64_t width) {
 /// A batch, made on both devices from the same sources; between its parts are marks.
 class Batch {
  public:
-  Batch(const ChainOptions& options, std::size_t patches, std::uint64_t first, Voxels kind)
-      : of_labels_(kind == Voxels::kLabels),
+  Batch(const ChainOptions& options, std::size_t patches, std::uint64_t first, VoxelKind kind)
+      : of_labels_(kind == VoxelKind::kLabels),
         dtype_(of_labels_ ? DType::kUint8 : options.source_dtype),
         channels_(of_labels_ ? 1 : options.channels),
         chain_(*Chain::Compile(options)) {
     bytes_ = of_labels_ ? static_cast<std::size_t>(options.patch.Pixels()) : chain_.patch_bytes();
     for (std::size_t i = 0; i < patches; ++i) {
-      keys_.push_back(KeyOf(first + i));
+      keys_.push_back(VolumeStepKey(first + i));
       facts_.push_back(FactsOf(options, i));
       const Extent size = chain_.SourceExtent(keys_[i], facts_[i]);
       places_.push_back(sources_.size());
       auto noise =
           NoiseBytes(static_cast<std::size_t>(size.Pixels() * channels_), dtype_, first + i);
-      if (kind == Voxels::kCancelling) LetRowsCancel(noise, size.x);
+      if (kind == VoxelKind::kCancelling) LetRowsCancel(noise, size.x);
       sources_.insert(sources_.end(), noise.begin(), noise.end());
       sources_.resize(Aligned(sources_.size()), std::byte{0x5A});
       MakeOnCpu(i, size, noise);
@@ -97,7 +96,7 @@ class Batch {
     const std::size_t at = expected_.size();
     expected_.resize(at + Aligned(bytes_), std::byte{0xC3});
     const auto out = std::span(expected_).subspan(at, bytes_);
-    const auto view = ViewOf(voxels, dtype_, size, channels_);
+    const auto view = VoxelsView(voxels, dtype_, size, channels_);
     std::vector<std::byte> scratch;
     const Status status =
         of_labels_ ? chain_.RunLabels(view, keys_[i],
@@ -133,8 +132,8 @@ class Batch {
 };
 
 /// In two launches of one room.
-void ExpectBitsOfTheCpu(const ChainOptions& options, std::size_t patches, std::uint64_t first,
-                        Voxels kind = Voxels::kNoise) {
+void ExpectVolumeBitsOfTheCpu(const ChainOptions& options, std::size_t patches, std::uint64_t first,
+                              VoxelKind kind = VoxelKind::kNoise) {
   SCOPED_TRACE(StrCat("draws from ", first, " ", DumpJson(options.augment), " ",
                       NameOf(options.source_dtype), " to ", NameOf(options.dtype), " ",
                       options.patch.ToString()));
@@ -160,7 +159,7 @@ TEST(DeviceVolumeOnGpu, EachOpHasTheBitsOfTheCpu) {
           options.preprocess = *ParseJson(R"([{"window": {"range": [0, 255]}}])", "steps");
         }
         options.dtype = kPatchTypes[cases % 4];
-        ExpectBitsOfTheCpu(options, 9, 100 * cases);
+        ExpectVolumeBitsOfTheCpu(options, 9, 100 * cases);
         if (HasFatalFailure()) return;
       }
     }
@@ -175,7 +174,7 @@ TEST(DeviceVolumeOnGpu, WholeChainsHaveTheBitsOfTheCpu) {
     ChainOptions options = VolumeStepOptions(all, {6, 13, 37}, kVolumeSourceTypes[round % 4]);
     if (round >= 4) options.kind = plan::PatchKind::kResampled;
     options.dtype = kPatchTypes[round % 4];
-    ExpectBitsOfTheCpu(options, 5, 1000 * round);
+    ExpectVolumeBitsOfTheCpu(options, 5, 1000 * round);
     if (HasFatalFailure()) return;
   }
 }
@@ -190,7 +189,7 @@ TEST(DeviceVolumeOnGpu, AnyNumberOfChannelsHasTheBitsOfTheCpu) {
     options.layout = round % 3 == 0 ? PatchLayout::kNhwc : PatchLayout::kNchw;
     if (round >= 4) options.kind = plan::PatchKind::kResampled;
     options.dtype = kPatchTypes[round % 4];
-    ExpectBitsOfTheCpu(options, 3, 1000 * round);
+    ExpectVolumeBitsOfTheCpu(options, 3, 1000 * round);
     if (HasFatalFailure()) return;
   }
 }
@@ -201,7 +200,7 @@ TEST(DeviceVolumeOnGpu, NormalisersOfEachChannelHaveTheBitsOfTheCpu) {
     ChainOptions options = VolumeStepOptions(step, {2, 9, 37}, DType::kInt16);
     options.channels = 14;
     options.dtype = DType::kFloat32;
-    ExpectBitsOfTheCpu(options, 3, 1);
+    ExpectVolumeBitsOfTheCpu(options, 3, 1);
   }
 }
 
@@ -214,7 +213,7 @@ TEST(DeviceVolumeOnGpu, PatchesThatDrawOpsAndSomeThatDoNotShareALaunch) {
       {5, 6, 21}, DType::kInt16);
   options.dtype = DType::kFloat32;
   options.kind = plan::PatchKind::kResampled;
-  ExpectBitsOfTheCpu(options, kLaunchSlices + 3, 1);
+  ExpectVolumeBitsOfTheCpu(options, kLaunchSlices + 3, 1);
 }
 
 TEST(DeviceVolumeOnGpu, RowsAndSlicesAreAddedInTheOrderOfTheCpu) {
@@ -222,7 +221,7 @@ TEST(DeviceVolumeOnGpu, RowsAndSlicesAreAddedInTheOrderOfTheCpu) {
   ChainOptions options =
       VolumeStepOptions(R"({"contrast": {"p": 1}})", {4, 9, 35}, DType::kFloat32);
   options.dtype = DType::kFloat32;
-  ExpectBitsOfTheCpu(options, 5, 1, Voxels::kCancelling);
+  ExpectVolumeBitsOfTheCpu(options, 5, 1, VoxelKind::kCancelling);
 }
 
 TEST(DeviceVolumeOnGpu, PatchesThatTheScratchDoesNotHoldAtOnceGoOneByOne) {
@@ -231,7 +230,7 @@ TEST(DeviceVolumeOnGpu, PatchesThatTheScratchDoesNotHoldAtOnceGoOneByOne) {
   ChainOptions options =
       VolumeStepOptions(R"({"contrast": {"p": 1}})", {40, 200, 200}, DType::kUint8);
   options.kind = plan::PatchKind::kResampled;
-  ExpectBitsOfTheCpu(options, 3, 1);
+  ExpectVolumeBitsOfTheCpu(options, 3, 1);
 }
 
 /// Scratch of a room: after its Begin, then after each of 8 launches of one patch whose source is
@@ -256,9 +255,10 @@ std::vector<std::uint64_t> ScratchWhileBoxesGrow(double first, double last,
     const double step = first + (last - first) * i / (kLaunches - 1);
     plan::VolumeFacts facts = VolumeStepFacts();
     facts.step = {step, step, step};
-    const auto voxels = static_cast<std::size_t>(chain->SourceExtent(KeyOf(1), facts).Pixels());
+    const auto voxels =
+        static_cast<std::size_t>(chain->SourceExtent(VolumeStepKey(1), facts).Pixels());
     const auto d_source = memory::DeviceBlock::Allocate(2 * voxels);
-    const DevicePatch patch{d_source->d_data(), d_out->d_data(), KeyOf(1), {}, facts};
+    const DevicePatch patch{d_source->d_data(), d_out->d_data(), VolumeStepKey(1), {}, facts};
     EXPECT_TRUE(device->Begin(room, 4).ok());
     EXPECT_TRUE(memory::FillDevice(d_source->d_data(), 0, 2 * voxels, stream->get()).ok());
     EXPECT_TRUE(device->Launch({&patch, 1}, room, stream->get()).ok());
@@ -292,7 +292,7 @@ TEST(DeviceVolumeOnGpu, LabelsHaveTheBytesOfTheCpu) {
                                    VolumeSteps()[3], VolumeSteps()[3] + "," + VolumeSteps()[4]}) {
     ChainOptions options = VolumeStepOptions(moves, {6, 11, 37}, DType::kInt16);
     options.kind = plan::PatchKind::kResampled;
-    ExpectBitsOfTheCpu(options, kLaunchSlices + 3, 7, Voxels::kLabels);
+    ExpectVolumeBitsOfTheCpu(options, kLaunchSlices + 3, 7, VoxelKind::kLabels);
     if (HasFatalFailure()) return;
   }
 }
@@ -308,14 +308,14 @@ TEST(DeviceVolumeOnGpu, PatchesWithoutMemoryAreRefused) {
   ASSERT_TRUE(device->Begin(room, 1).ok());
   std::byte* const d_data = d_block->d_data();
   const auto launched = [&](const std::byte* d_source, std::byte* d_out) {
-    const DevicePatch patch{d_source, d_out, KeyOf(1)};
+    const DevicePatch patch{d_source, d_out, VolumeStepKey(1)};
     return device->Launch({&patch, 1}, room, stream->get()).code();
   };
   EXPECT_EQ(launched(nullptr, d_data), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(launched(d_data, nullptr), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(launched(d_data + 1, d_data), absl::StatusCode::kInvalidArgument);
   const auto labelled = [&](const std::byte* d_source, std::byte* d_out) {
-    const DeviceLabels labels{d_source, d_out, KeyOf(1)};
+    const DeviceLabels labels{d_source, d_out, VolumeStepKey(1)};
     return device->LaunchLabels({&labels, 1}, room, stream->get()).code();
   };
   EXPECT_EQ(labelled(nullptr, d_data), absl::StatusCode::kInvalidArgument);

@@ -15,13 +15,11 @@
 namespace patchbay::ops {
 namespace {
 
-constexpr std::uint64_t kDraws = 25;
-
-DrawKey Key(std::uint64_t ordinal) { return {17, 1, ordinal, 0, DrawStream::kParameters}; }
+constexpr std::uint64_t kFlatDraws = 25;
 
 /// Every voxel of a box as `value` says of its place.
 template <typename T, typename Value>
-std::vector<T> Voxels(const Box& box, const Value& value) {
+std::vector<T> VoxelsOf(const Box& box, const Value& value) {
   std::vector<T> voxels;
   for (std::int64_t z = box.z; z < box.z + box.depth; ++z) {
     for (std::int64_t y = box.y; y < box.y + box.height; ++y) {
@@ -32,20 +30,20 @@ std::vector<T> Voxels(const Box& box, const Value& value) {
 }
 
 template <typename T>
-TensorView ViewOf(std::vector<T>& voxels, DType dtype, const Box& box) {
+TensorView BoxView(std::vector<T>& voxels, DType dtype, const Box& box) {
   return ContiguousView<4>(reinterpret_cast<std::byte*>(voxels.data()), dtype,
                            {box.depth, box.height, box.width, std::int64_t{1}});
 }
 
 /// The finished patch at the image's origin, of an image whose voxels are `value` of their place.
 template <typename Value>
-std::vector<float> Made(const Chain& chain, std::uint64_t ordinal, const Value& value) {
+std::vector<float> MadeSlice(const Chain& chain, std::uint64_t ordinal, const Value& value) {
   const plan::VolumeFacts facts = VolumeStepFacts();
-  const Box box = chain.SourceBox(WholeOf(chain.options().patch), Key(ordinal), facts);
-  std::vector<std::int16_t> voxels = Voxels<std::int16_t>(box, value);
+  const Box box = chain.SourceBox(WholeOf(chain.options().patch), VolumeStepKey(ordinal), facts);
+  std::vector<std::int16_t> voxels = VoxelsOf<std::int16_t>(box, value);
   std::vector<std::byte> out(chain.patch_bytes()), scratch;
-  const Status status =
-      chain.Run(ViewOf(voxels, DType::kInt16, box), Key(ordinal), out, scratch, nullptr, &facts);
+  const Status status = chain.Run(BoxView(voxels, DType::kInt16, box), VolumeStepKey(ordinal), out,
+                                  scratch, nullptr, &facts);
   EXPECT_TRUE(status.ok()) << status;
   std::vector<float> values(out.size() / sizeof(float));
   std::memcpy(values.data(), out.data(), out.size());
@@ -55,18 +53,18 @@ std::vector<float> Made(const Chain& chain, std::uint64_t ordinal, const Value& 
 /// The label that each voxel of a patch gets, of an image whose labels tell neighbours apart.
 std::vector<std::uint8_t> Labels(const Chain& chain, std::uint64_t ordinal) {
   const plan::VolumeFacts facts = VolumeStepFacts();
-  const Box box = chain.SourceBox(WholeOf(chain.options().patch), Key(ordinal), facts);
-  auto labels = Voxels<std::uint8_t>(
+  const Box box = chain.SourceBox(WholeOf(chain.options().patch), VolumeStepKey(ordinal), facts);
+  auto labels = VoxelsOf<std::uint8_t>(
       box, [](auto z, auto y, auto x) { return (101 * z + 59 * y + 7 * x) & 255; });
   std::vector<std::uint8_t> out(static_cast<std::size_t>(chain.options().patch.Pixels()));
   std::vector<std::byte> scratch;
-  const Status status =
-      chain.RunLabels(ViewOf(labels, DType::kUint8, box), Key(ordinal), out, scratch, facts);
+  const Status status = chain.RunLabels(BoxView(labels, DType::kUint8, box), VolumeStepKey(ordinal),
+                                        out, scratch, facts);
   EXPECT_TRUE(status.ok()) << status;
   return out;
 }
 
-StatusOr<Chain> ChainOf(const std::string& steps, const Extent& patch) {
+StatusOr<Chain> FlatChain(const std::string& steps, const Extent& patch) {
   ChainOptions options = VolumeStepOptions(steps, patch, DType::kInt16);
   options.kind = plan::PatchKind::kVolume;
   return Chain::Compile(options);
@@ -82,13 +80,13 @@ TEST(FlatPatches, GeometryStaysInTheSliceAlongAnyAxis) {
     for (const std::string& steps :
          {StrCat(kTurn, ",", kBend),
           StrCat(kTurn, ",", kBend, R"(,{"flip": {"axes": ["z", "y",)", R"( "x"]}},)", kWindow)}) {
-      const auto chain = ChainOf(steps, sides[axis]);
+      const auto chain = FlatChain(steps, sides[axis]);
       ASSERT_TRUE(chain.ok()) << chain.status();
       const bool windowed = steps.find("window") != std::string::npos;
       const float own = windowed ? 0.5f : 0.0f;  // slice 0 holds 0, the others are far from it
       bool has_moved = false;
-      for (std::uint64_t ordinal = 0; ordinal < kDraws; ++ordinal) {
-        const auto slice = Made(*chain, ordinal, [axis](auto z, auto y, auto x) {
+      for (std::uint64_t ordinal = 0; ordinal < kFlatDraws; ++ordinal) {
+        const auto slice = MadeSlice(*chain, ordinal, [axis](auto z, auto y, auto x) {
           return 100 * (axis == 0 ? z : axis == 1 ? y : x);
         });
         ASSERT_THAT(slice, testing::Each(own)) << axis << " " << steps << " ordinal " << ordinal;
@@ -101,11 +99,11 @@ TEST(FlatPatches, GeometryStaysInTheSliceAlongAnyAxis) {
 
 TEST(FlatPatches, TheSliceIsTurnedAndScaledInMillimetres) {
   const auto chain =
-      ChainOf(R"({"affine": {"p": 1, "degrees": [90, 90], "scale": [2, 2]}})", {1, 9, 9});
+      FlatChain(R"({"affine": {"p": 1, "degrees": [90, 90], "scale": [2, 2]}})", {1, 9, 9});
   ASSERT_TRUE(chain.ok()) << chain.status();
   plan::VolumeFacts facts;
   facts.spacing = {5, 2, 1};
-  const Box box = chain->SourceBox(WholeOf({1, 9, 9}), Key(0), facts);
+  const Box box = chain->SourceBox(WholeOf({1, 9, 9}), VolumeStepKey(0), facts);
   // 9 voxels of 1 mm along x, turned to y, are 4.5 of 2 mm, and half of them are shown.
   EXPECT_LE(box.depth, 3);
   EXPECT_LE(box.height, 5);
@@ -114,10 +112,10 @@ TEST(FlatPatches, TheSliceIsTurnedAndScaledInMillimetres) {
 }
 
 TEST(FlatPatches, ALineStaysALine) {
-  const auto chain = ChainOf(StrCat(kTurn, ",", kWindow), {1, 1, 17});
+  const auto chain = FlatChain(StrCat(kTurn, ",", kWindow), {1, 1, 17});
   ASSERT_TRUE(chain.ok()) << chain.status();
-  for (std::uint64_t ordinal = 0; ordinal < kDraws; ++ordinal) {
-    ASSERT_THAT(Made(*chain, ordinal, [](auto z, auto y, auto) { return 100 * z + 31 * y; }),
+  for (std::uint64_t ordinal = 0; ordinal < kFlatDraws; ++ordinal) {
+    ASSERT_THAT(MadeSlice(*chain, ordinal, [](auto z, auto y, auto) { return 100 * z + 31 * y; }),
                 testing::Each(0.5f));
   }
 }
@@ -125,7 +123,7 @@ TEST(FlatPatches, ALineStaysALine) {
 /// Where voxels come from, draw by draw.
 std::vector<std::vector<std::uint8_t>> Places(const Chain& chain) {
   std::vector<std::vector<std::uint8_t>> places;
-  for (std::uint64_t ordinal = 0; ordinal < kDraws; ++ordinal) {
+  for (std::uint64_t ordinal = 0; ordinal < kFlatDraws; ++ordinal) {
     places.push_back(Labels(chain, ordinal));
   }
   return places;
@@ -157,11 +155,11 @@ TEST(FlatPatches, NoOtherOpChangesWhereAVoxelComesFrom) {
   int compared = 0;
   for (const Extent& patch : {Extent{1, 14, 14}, Extent{9, 14, 14}, Extent{9, 1, 14}}) {
     for (const std::string& move : moves) {
-      const auto alone = ChainOf(move, patch);
+      const auto alone = FlatChain(move, patch);
       if (!alone.ok()) continue;  // rotate90 and folds need other patches
       const auto places = Places(*alone);
       for (const std::string& other : others) {
-        const auto both = ChainOf(StrCat(other, ",", move), patch);
+        const auto both = FlatChain(StrCat(other, ",", move), patch);
         if (!both.ok()) continue;  // refused by key, so nothing is made
         ASSERT_EQ(Places(*both), places) << move << " beside " << other << " " << patch.ToString();
         ++compared;
@@ -173,7 +171,7 @@ TEST(FlatPatches, NoOtherOpChangesWhereAVoxelComesFrom) {
 
 TEST(FlatPatches, OpsOfSlidesBesideOnesThatTurnAVolumeAreRefusedByKey) {
   const auto refusal = [](const std::string& steps) {
-    return std::string(ChainOf(steps, {1, 14, 14}).status().message());
+    return std::string(FlatChain(steps, {1, 14, 14}).status().message());
   };
   EXPECT_THAT(refusal(StrCat(R"({"rotate90": {}},)", kTurn)),
               testing::HasSubstr("key 'augment[0].rotate90': for 2-D images"));
@@ -189,25 +187,25 @@ TEST(FlatPatches, OpsOfSlidesBesideOnesThatTurnAVolumeAreRefusedByKey) {
 TEST(FlatPatches, ARangeForEachAxisTurnsAboutThatAxis) {
   const Extent patch{9, 9, 9};
   const auto chain =
-      ChainOf(R"({"affine": {"p": 1, "degrees": [[-30, 30], [0, 0], [0, 0]]}})", patch);
+      FlatChain(R"({"affine": {"p": 1, "degrees": [[-30, 30], [0, 0], [0, 0]]}})", patch);
   ASSERT_TRUE(chain.ok()) << chain.status();
   std::set<float> seen;
-  for (std::uint64_t ordinal = 0; ordinal < kDraws; ++ordinal) {
+  for (std::uint64_t ordinal = 0; ordinal < kFlatDraws; ++ordinal) {
     // About z alone: a voxel keeps its slice, to the rounding of float.
-    const auto made = Made(*chain, ordinal, [](auto z, auto, auto) { return 100 * z; });
+    const auto made = MadeSlice(*chain, ordinal, [](auto z, auto, auto) { return 100 * z; });
     for (std::size_t i = 0; i < made.size(); ++i) {
       ASSERT_NEAR(made[i], 100 * static_cast<float>(i / 81), 1e-2);
     }
-    seen.insert(Made(*chain, ordinal, [](auto, auto y, auto) { return 100 * y; })[0]);
+    seen.insert(MadeSlice(*chain, ordinal, [](auto, auto y, auto) { return 100 * y; })[0]);
   }
-  EXPECT_EQ(seen.size(), kDraws);
-  const auto one = ChainOf(R"({"affine": {"p": 1, "degrees": [-30, 30]}})", patch);
+  EXPECT_EQ(seen.size(), kFlatDraws);
+  const auto one = FlatChain(R"({"affine": {"p": 1, "degrees": [-30, 30]}})", patch);
   const auto three =
-      ChainOf(R"({"affine": {"p": 1, "degrees": [[-30, 30], [-30, 30], [-30, 30]]}})", patch);
+      FlatChain(R"({"affine": {"p": 1, "degrees": [[-30, 30], [-30, 30], [-30, 30]]}})", patch);
   EXPECT_EQ(Places(*one), Places(*three));
   const auto refusal = [&](const std::string& degrees) {
     return std::string(
-        ChainOf(StrCat(R"({"affine": {"degrees": )", degrees, "}}"), patch).status().message());
+        FlatChain(StrCat(R"({"affine": {"degrees": )", degrees, "}}"), patch).status().message());
   };
   EXPECT_THAT(refusal("[[0, 1], [0, 1]]"), testing::HasSubstr("expected 3 lists, got 2"));
   EXPECT_THAT(refusal("[[0, 1], [0, 1], [0]]"), testing::HasSubstr("expected 2 values, got 1"));

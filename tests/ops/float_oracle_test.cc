@@ -28,7 +28,7 @@ struct Trial {
   std::uint64_t draws;
 };
 
-struct Case {
+struct FloatCase {
   Json step;
   DrawKey key;
   Json request;      ///< the chain's draws, for the oracle
@@ -50,7 +50,7 @@ DrawKey OwnKey(const Json& step, const DrawKey& key) {
   return own;
 }
 
-Json OptionsOf(const Json& step) {
+Json OptionsOfStep(const Json& step) {
   return plan::SortOps(Json::array(), Json::array({step}))->at(0).options;
 }
 
@@ -117,7 +117,7 @@ Json ElasticStep(int points, const Trial& trial) {
   return {{"elastic", {{"p", 1}, {"points", points}, {"amplitude", 0.45 * between}}}};
 }
 
-std::vector<Case> AllCases(const Trial& trial) {
+std::vector<FloatCase> FloatCases(const Trial& trial) {
   // Sampling: coordinates in float are within 3e-5 px at this size, and noise rises by 255 a pixel.
   // Optical density: log2 and exp2 are within 3e-7, times the matrix. L*a*b*: five powers, and
   // colours beyond sRGB, which are steep. Hue divides by the spread of
@@ -140,18 +140,18 @@ std::vector<Case> AllCases(const Trial& trial) {
       {Json::parse(R"({"gaussian_blur": {"p": 1, "sigma": [0.7, 0.7]}})"), 2e-4},
       {Json::parse(R"({"gaussian_blur": {"p": 1, "sigma": [3.3, 3.3]}})"), 2e-4},
       {Json::parse(R"({"gaussian_noise": {"p": 1, "std": [0.05, 0.1]}})"), 5e-4}};
-  std::vector<Case> cases;
+  std::vector<FloatCase> cases;
   for (std::uint64_t ordinal = 0; ordinal < trial.draws; ++ordinal) {
     for (const auto& [step, tolerance] : steps) {
       const DrawKey key{99, 2, ordinal, 0, DrawStream::kParameters};
-      const Json drawn = DrawnOf(step.begin().key(), OptionsOf(step), OwnKey(step, key), trial);
+      const Json drawn = DrawnOf(step.begin().key(), OptionsOfStep(step), OwnKey(step, key), trial);
       cases.push_back({step, key, drawn, tolerance});
     }
   }
   return cases;
 }
 
-void ExpectClose(const Case& c, const TensorView& source, const std::string& expected) {
+void ExpectFloatsClose(const FloatCase& c, const TensorView& source, const std::string& expected) {
   ChainOptions options;
   options.patch = Flat(source.shape[0], source.shape[1]);
   options.layout = PatchLayout::kNhwc;
@@ -180,19 +180,19 @@ void ExpectClose(const Case& c, const TensorView& source, const std::string& exp
 void ExpectPythonAgrees(const Trial& trial) {
   const PythonOracle oracle(PATCHBAY_FLOAT_ORACLE, "numpy, scipy, skimage, PIL");
   if (!oracle.missing().empty()) GTEST_SKIP() << oracle.missing();
-  const std::vector<Case> cases = AllCases(trial);
+  const std::vector<FloatCase> cases = FloatCases(trial);
   Json request = {{"image", trial.image},
                   {"height", trial.height},
                   {"width", trial.width},
                   {"cases", Json::array()}};
-  for (const Case& c : cases) request["cases"].push_back(c.request);
+  for (const FloatCase& c : cases) request["cases"].push_back(c.request);
   oracle.Ask(request);
   std::string raw = oracle.Read("source.raw");
   ASSERT_EQ(raw.size(), static_cast<std::size_t>(trial.height * trial.width * 3));
   const TensorView source = ContiguousView<3>(reinterpret_cast<std::byte*>(raw.data()),
                                               DType::kUint8, {trial.height, trial.width, 3});
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    ExpectClose(cases[i], source, oracle.Read(StrCat(i, ".raw")));
+    ExpectFloatsClose(cases[i], source, oracle.Read(StrCat(i, ".raw")));
   }
 }
 

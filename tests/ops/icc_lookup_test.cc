@@ -150,7 +150,8 @@ ChainOptions OptionsOf(const char* preprocess, const char* augment = "[]") {
   return options;
 }
 
-std::vector<float> Made(const ChainOptions& options, const ImageColours& colours, CpuLevel level) {
+std::vector<float> MadePatch(const ChainOptions& options, const ImageColours& colours,
+                             CpuLevel level) {
   ChainOptions at_level = options;
   at_level.cpu_level = level;
   const auto chain = Chain::Compile(at_level);
@@ -168,30 +169,30 @@ TEST(IccToSrgb, ComesAfterGeometryAndBeforeStainsWhereverItIsNamed) {
   const auto lookup = IccLookup::FromLevels(RandomLevels(3));
   ImageColours colours;
   colours.icc = &*lookup;
-  const auto plain =
-      Made(OptionsOf("[]", R"([{"affine": {"p": 1, "degrees": [10, 20]}}])"), {}, CpuLevel::kBest);
-  const auto shown =
-      Made(OptionsOf(R"([{"icc_to_srgb": {}}])", R"([{"affine": {"p": 1, "degrees": [10, 20]}}])"),
-           colours, CpuLevel::kBest);
+  const auto plain = MadePatch(OptionsOf("[]", R"([{"affine": {"p": 1, "degrees": [10, 20]}}])"),
+                               {}, CpuLevel::kBest);
+  const auto shown = MadePatch(
+      OptionsOf(R"([{"icc_to_srgb": {}}])", R"([{"affine": {"p": 1, "degrees": [10, 20]}}])"),
+      colours, CpuLevel::kBest);
   const std::size_t plane = plain.size() / 3;
   for (std::size_t i = 0; i < plane; ++i) {
     const auto expected = Applied(*lookup, {plain[i], plain[plane + i], plain[2 * plane + i]});
     for (std::size_t c = 0; c < 3; ++c) ASSERT_EQ(shown[c * plane + i], expected[c]) << i;
   }
-  const auto first = Made(OptionsOf(R"([{"icc_to_srgb": {}}, {"hed_jitter": {"p": 1}}])"), colours,
-                          CpuLevel::kBest);
-  EXPECT_EQ(first, Made(OptionsOf(R"([{"hed_jitter": {"p": 1}}, {"icc_to_srgb": {}}])"), colours,
-                        CpuLevel::kBest));
-  EXPECT_NE(first, Made(OptionsOf(R"([{"hed_jitter": {"p": 1}}])"), {}, CpuLevel::kBest));
+  const auto first = MadePatch(OptionsOf(R"([{"icc_to_srgb": {}}, {"hed_jitter": {"p": 1}}])"),
+                               colours, CpuLevel::kBest);
+  EXPECT_EQ(first, MadePatch(OptionsOf(R"([{"hed_jitter": {"p": 1}}, {"icc_to_srgb": {}}])"),
+                             colours, CpuLevel::kBest));
+  EXPECT_NE(first, MadePatch(OptionsOf(R"([{"hed_jitter": {"p": 1}}])"), {}, CpuLevel::kBest));
   for (const CpuLevel level : kCpuLevels) {
-    EXPECT_EQ(first, Made(OptionsOf(R"([{"icc_to_srgb": {}}, {"hed_jitter": {"p": 1}}])"), colours,
-                          level));
+    EXPECT_EQ(first, MadePatch(OptionsOf(R"([{"icc_to_srgb": {}}, {"hed_jitter": {"p": 1}}])"),
+                               colours, level));
   }
 }
 
 TEST(IccToSrgb, ImagesWithoutALookupKeepTheirColours) {
-  EXPECT_EQ(Made(OptionsOf(R"([{"icc_to_srgb": {}}])"), {}, CpuLevel::kBest),
-            Made(OptionsOf("[]"), {}, CpuLevel::kBest));
+  EXPECT_EQ(MadePatch(OptionsOf(R"([{"icc_to_srgb": {}}])"), {}, CpuLevel::kBest),
+            MadePatch(OptionsOf("[]"), {}, CpuLevel::kBest));
 }
 
 TEST(IccToSrgb, RefusesWhatItCannotTake) {

@@ -23,7 +23,7 @@
 namespace patchbay::ops {
 namespace {
 
-constexpr std::uint64_t kDraws = 200;
+constexpr std::uint64_t kDrawsAnOp = 200;
 
 /// Tests that hold ops against a public package, or a formula of their own. Other ops have the
 /// formula on their page.
@@ -90,7 +90,7 @@ std::vector<ChainOptions> ChainsOf(const plan::OpRow& op) {
   constexpr int kChannels[] = {1, 3, 4};  // and kMaxChannels
   std::vector<ChainOptions> chains;
   const bool in_planes = op.axes != plan::OpAxes::kVolume, in_depth = IsOfVolumes(op);
-  for (std::uint64_t i = 0; i < kDraws; ++i) {
+  for (std::uint64_t i = 0; i < kDrawsAnOp; ++i) {
     const bool volume = in_depth && (!in_planes || i % 2 == 1);
     const std::uint64_t n = in_depth && in_planes ? i / 2 : i;
     ChainOptions options;
@@ -110,7 +110,7 @@ std::vector<ChainOptions> ChainsOf(const plan::OpRow& op) {
   return chains;
 }
 
-DrawKey KeyOf(std::uint64_t ordinal) { return {23, 1, ordinal, 0, DrawStream::kParameters}; }
+DrawKey ContractKey(std::uint64_t ordinal) { return {23, 1, ordinal, 0, DrawStream::kParameters}; }
 
 std::vector<std::byte> SourceOf(const Chain& chain, const DrawKey& key,
                                 const plan::VolumeFacts& facts) {
@@ -118,19 +118,21 @@ std::vector<std::byte> SourceOf(const Chain& chain, const DrawKey& key,
   return NoiseBytes(static_cast<std::size_t>(values), chain.options().source_dtype, key.ordinal);
 }
 
-constexpr std::size_t kGuard = 128;  ///< marks on each side of a patch
+constexpr std::size_t kGuardBytes = 128;  ///< marks on each side of a patch
 
 /// The finished patch, made from contiguous noise, with guard bytes before and after it.
-std::vector<std::byte> Made(const Chain& chain, const DrawKey& key, const ImageOfOps& image) {
+std::vector<std::byte> MadeGuarded(const Chain& chain, const DrawKey& key,
+                                   const ImageOfOps& image) {
   std::vector<std::byte> source = SourceOf(chain, key, image.facts), scratch;
   const Extent size = chain.SourceExtent(key, image.facts);
   const auto view = ContiguousView<4>(source.data(), chain.options().source_dtype,
                                       {size.z, size.y, size.x, chain.options().channels});
-  std::vector<std::byte> memory(chain.patch_bytes() + 2 * kGuard, std::byte{0xC3});
-  const Status status = chain.Run(view, key, std::span(memory).subspan(kGuard, chain.patch_bytes()),
-                                  scratch, image.Colours(), &image.facts);
+  std::vector<std::byte> memory(chain.patch_bytes() + 2 * kGuardBytes, std::byte{0xC3});
+  const Status status =
+      chain.Run(view, key, std::span(memory).subspan(kGuardBytes, chain.patch_bytes()), scratch,
+                image.Colours(), &image.facts);
   EXPECT_TRUE(status.ok()) << status;
-  for (std::size_t i = 0; i < kGuard; ++i) {
+  for (std::size_t i = 0; i < kGuardBytes; ++i) {
     EXPECT_EQ(memory[i], std::byte{0xC3}) << "written before the output";
     EXPECT_EQ(memory[memory.size() - 1 - i], std::byte{0xC3}) << "written behind the output";
   }
@@ -158,10 +160,10 @@ TEST_P(OpContract, EveryWidthOfRegisterGivesTheSameBits) {
       options.cpu_level = level;
       const auto chain = Chain::Compile(options);
       ASSERT_TRUE(chain.ok()) << chain.status();
-      const auto made = Made(*chain, KeyOf(draw), image_);
+      const auto made = MadeGuarded(*chain, ContractKey(draw), image_);
       if (plain.empty()) plain = made;
       ASSERT_EQ(made, plain) << chain->cpu_path();
-      ASSERT_EQ(Made(*chain, KeyOf(draw), image_), plain) << "again";
+      ASSERT_EQ(MadeGuarded(*chain, ContractKey(draw), image_), plain) << "again";
     }
     ++draw;
   }
@@ -180,9 +182,9 @@ TEST_P(OpContract, ItsExampleActs) {
   ASSERT_TRUE(whole.ok() && chain.ok()) << chain.status();
   std::size_t acted = 0;
   for (std::uint64_t draw = 0; draw < 20; ++draw) {
-    const auto made = Made(*chain, KeyOf(draw), image_);
-    acted += chain->SourceExtent(KeyOf(draw), image_.facts) != options.patch ||
-                     made != Made(*whole, KeyOf(draw), image_)
+    const auto made = MadeGuarded(*chain, ContractKey(draw), image_);
+    acted += chain->SourceExtent(ContractKey(draw), image_.facts) != options.patch ||
+                     made != MadeGuarded(*whole, ContractKey(draw), image_)
                  ? 1
                  : 0;
   }
@@ -238,15 +240,16 @@ void ExpectFormulaOfThePage(const plan::OpRow& op, const ImageOfOps& image) {
     options.layout = PatchLayout::kNhwc;
     const auto chain = Chain::Compile(options);
     ASSERT_TRUE(chain.ok()) << chain.status();
-    const DrawKey key = KeyOf(made.size());
-    const auto source = SourceOf(*chain, key, image.facts), patch = Made(*chain, key, image);
+    const DrawKey key = ContractKey(made.size());
+    const auto source = SourceOf(*chain, key, image.facts), patch = MadeGuarded(*chain, key, image);
     std::ofstream(oracle.PathOf(StrCat(made.size(), ".source")), std::ios::binary)
         .write(reinterpret_cast<const char*>(source.data()),
                static_cast<std::streamsize>(source.size()));
     request["cases"].push_back({{"dtype", patchbay::NameOf(options.source_dtype)},
                                 {"in_depth", chain->is_volume()},
                                 {"options", options.augment[0][op.name()]}});
-    made.emplace_back(reinterpret_cast<const char*>(patch.data()) + kGuard, chain->patch_bytes());
+    made.emplace_back(reinterpret_cast<const char*>(patch.data()) + kGuardBytes,
+                      chain->patch_bytes());
   }
   oracle.Ask(request);
   for (std::size_t i = 0; i < made.size() && !testing::Test::HasFailure(); ++i) {
@@ -295,17 +298,17 @@ TEST_P(OpContractOnGpu, HasTheBitsOfTheCpu) {
     ASSERT_TRUE(chain.ok()) << chain.status();
     const auto device = DeviceChain::Create(*chain, stream->get());
     ASSERT_TRUE(device.ok()) << device.status();
-    const DrawKey key = KeyOf(draw++);
+    const DrawKey key = ContractKey(draw++);
     const auto source = SourceOf(*chain, key, image_.facts);
-    const auto expected = Made(*chain, key, image_);
+    const auto expected = MadeGuarded(*chain, key, image_);
     std::vector<std::byte> made(expected.size(), std::byte{0xC3});
     auto d_source = memory::DeviceBlock::Allocate(source.size());
     auto d_out = memory::DeviceBlock::Allocate(made.size());
     ASSERT_TRUE(d_source.ok() && d_out.ok());
     ASSERT_TRUE(memory::CopyToDevice(d_source->d_data(), source, stream->get()).ok());
     ASSERT_TRUE(memory::CopyToDevice(d_out->d_data(), made, stream->get()).ok());
-    const DevicePatch patch{d_source->d_data(), d_out->d_data() + kGuard, key, image_.Colours(),
-                            image_.facts};
+    const DevicePatch patch{d_source->d_data(), d_out->d_data() + kGuardBytes, key,
+                            image_.Colours(), image_.facts};
     ASSERT_TRUE(device->Begin(arena, 1).ok());
     const Status launched = device->Launch({&patch, 1}, arena, stream->get());
     ASSERT_TRUE(launched.ok()) << launched;

@@ -15,7 +15,7 @@
 namespace patchbay::ops {
 namespace {
 
-std::vector<float> Noise(const Extent& size, unsigned seed) {
+std::vector<float> HuNoise(const Extent& size, unsigned seed) {
   std::mt19937 random(seed);
   std::uniform_int_distribution<int> hu(-1024, 3071);
   std::vector<float> values(static_cast<std::size_t>(size.Pixels()));
@@ -43,7 +43,7 @@ std::vector<float> Resampled(const std::vector<float>& in, const Extent& from, c
 /// The largest difference from SciPy in double precision, for the orders 0, 1 and 3.
 std::array<double, 3> WorstAgainstScipy(const PythonOracle& oracle, const Extent& from,
                                         const Extent& to) {
-  const std::vector<float> in = Noise(from, 5);
+  const std::vector<float> in = HuNoise(from, 5);
   std::ofstream(oracle.PathOf("in.raw"), std::ios::binary)
       .write(reinterpret_cast<const char*>(in.data()),
              static_cast<std::streamsize>(in.size() * sizeof(float)));
@@ -81,7 +81,7 @@ TEST(Resample, AgreesWithScipy) {
 
 TEST(Resample, TheSameGridGivesTheSameValues) {
   const Extent size{7, 19, 33};
-  const std::vector<float> in = Noise(size, 1);
+  const std::vector<float> in = HuNoise(size, 1);
   EXPECT_EQ(Resampled(in, size, size, 0), in);
   EXPECT_EQ(Resampled(in, size, size, 1), in);
   const std::vector<float> spline = Resampled(in, size, size, 3);
@@ -100,7 +100,7 @@ TEST(Resample, AConstantStaysOneOnAnyGrid) {
 
 TEST(Resample, HoweverItIsCutTheBitsAreTheSame) {
   const Extent from{13, 21, 35}, to{21, 17, 30};
-  const std::vector<float> in = Noise(from, 3);
+  const std::vector<float> in = HuNoise(from, 3);
   for (const int order : {0, 1, 3}) {
     EXPECT_EQ(Resampled(in, from, to, order, 5), Resampled(in, from, to, order, 1));
   }

@@ -19,11 +19,11 @@ namespace {
 
 /// A plane of tissue-like values: smooth shapes, edges and noise. `kind` 1 is noise, 2 is constant
 /// but for one corner.
-struct Picture {
+struct TissuePicture {
   std::int64_t height, width;
   std::vector<std::uint8_t> pixels;
 
-  Picture(std::int64_t h, std::int64_t w, int kind = 0, std::uint64_t seed = 1)
+  TissuePicture(std::int64_t h, std::int64_t w, int kind = 0, std::uint64_t seed = 1)
       : height(h), width(w) {
     const auto noise = NoiseBytes(static_cast<std::size_t>(h * w), DType::kUint8, seed);
     for (std::int64_t y = 0; y < h; ++y) {
@@ -85,7 +85,7 @@ double HistogramDistance(const SpectralSums& a, const SpectralSums& b) {
   return distance / (static_cast<double>(a.frames) * 65'536);
 }
 
-void ExpectClose(const SpectralSums& made, const SpectralSums& expected) {
+void ExpectSumsClose(const SpectralSums& made, const SpectralSums& expected) {
   ASSERT_EQ(made.frames, expected.frames);
   EXPECT_NEAR(MeanDb(made), MeanDb(expected), 1e-3);
   EXPECT_NEAR(StdDb(made), StdDb(expected), 1e-3);
@@ -120,8 +120,9 @@ void Transform(Wide* z, std::size_t n, std::size_t step) {
 }
 
 /// The levels in dB of the frame at (top, left), by the definition, in double: 256 x 129.
-std::vector<double> LevelsInDouble(const Picture& picture, const plan::SpectralOptions& options,
-                                   std::int64_t top, std::int64_t left) {
+std::vector<double> LevelsInDouble(const TissuePicture& picture,
+                                   const plan::SpectralOptions& options, std::int64_t top,
+                                   std::int64_t left) {
   const auto at = [&](std::int64_t y, std::int64_t x) {
     const auto mirrored = [](std::int64_t i, std::int64_t n) {
       return i < 0 ? -i : i >= n ? 2 * n - 2 - i : i;
@@ -175,7 +176,7 @@ std::vector<double> LevelsInDouble(const Picture& picture, const plan::SpectralO
 
 /// The errors in dB of every coefficient of some frames, sorted.
 std::vector<double> ErrorsOf(SpectralFrames& frames, const plan::SpectralOptions& options,
-                             const Picture& picture) {
+                             const TissuePicture& picture) {
   std::vector<double> errors;
   for (const auto& [i, j] : std::vector<std::pair<int, int>>{{0, 0}, {1, 1}, {0, 1}}) {
     const SpectralSums sums = Counted(frames, options, picture.plane(), {i, i + 1, j, j + 1});
@@ -195,7 +196,7 @@ TEST(SpectralPasses, EveryCoefficientIsThatOfATransformInDouble) {
     options.coefficients = true;
     for (const int kind : {0, 1}) {
       SCOPED_TRACE(StrCat(TextOf(options), " kind ", kind));
-      const Picture picture(400, 420, kind);
+      const TissuePicture picture(400, 420, kind);
       EmulatedSpectralFrames frames(options);
       const auto errors = ErrorsOf(frames, options, picture);
       const auto cpu_errors = ErrorsOf(*Cpu(options), options, picture);
@@ -212,11 +213,11 @@ TEST(SpectralPasses, CountWhatTheCpuCounts) {
   for (const plan::SpectralOptions& options : Variants()) {
     for (const int kind : {0, 1, 2}) {
       SCOPED_TRACE(StrCat(TextOf(options), " kind ", kind));
-      const Picture picture(700, 1'400, kind);
+      const TissuePicture picture(700, 1'400, kind);
       EmulatedSpectralFrames frames(options);
       const FrameRange all = picture.Frames(options);
-      ExpectClose(Counted(frames, options, picture.plane(), all),
-                  Counted(*Cpu(options), options, picture.plane(), all));
+      ExpectSumsClose(Counted(frames, options, picture.plane(), all),
+                      Counted(*Cpu(options), options, picture.plane(), all));
     }
   }
 }
@@ -225,7 +226,7 @@ TEST(SpectralPasses, TheSumsDoNotDependOnHowFramesAreDealtOut) {
   for (plan::SpectralOptions options : Variants()) {
     options.coefficients = true;
     SCOPED_TRACE(TextOf(options));
-    const Picture picture(800, 900);
+    const TissuePicture picture(800, 900);
     const FrameRange all = picture.Frames(options);
     EmulatedSpectralFrames frames(options, 1), others(options, 7);
     const SpectralSums whole = Counted(frames, options, picture.plane(), all);
@@ -253,7 +254,7 @@ TEST(SpectralPasses, ThreadsOfABlockDoNotDependOnTheirOrderBetweenBarriers) {
   for (plan::SpectralOptions options : Variants()) {
     options.coefficients = true;
     SCOPED_TRACE(TextOf(options));
-    const Picture picture(520, 1'500);
+    const TissuePicture picture(520, 1'500);
     const FrameRange all = picture.Frames(options);
     EmulatedSpectralFrames frames(options);
     const SpectralSums expected = Counted(frames, options, picture.plane(), all);
@@ -268,17 +269,17 @@ TEST(SpectralPasses, AnyHopIsCounted) {
   for (const int hop : {2, 30, 64, 100, 256}) {
     plan::SpectralOptions options{.hop = hop, .prefilter = plan::SpectralPrefilter::kGauss7};
     SCOPED_TRACE(TextOf(options));
-    const Picture picture(hop == 2 ? 264 : 600, hop == 2 ? 300 : 900, 1);
+    const TissuePicture picture(hop == 2 ? 264 : 600, hop == 2 ? 300 : 900, 1);
     EmulatedSpectralFrames frames(options);
     const FrameRange all = picture.Frames(options);
-    ExpectClose(Counted(frames, options, picture.plane(), all),
-                Counted(*Cpu(options), options, picture.plane(), all));
+    ExpectSumsClose(Counted(frames, options, picture.plane(), all),
+                    Counted(*Cpu(options), options, picture.plane(), all));
   }
 }
 
 TEST(SpectralPasses, FramesThatAreNotWantedAreNotCounted) {
   const plan::SpectralOptions options{.coefficients = true};
-  const Picture picture(900, 1'700);
+  const TissuePicture picture(900, 1'700);
   const FrameRange all = picture.Frames(options);
   const std::int64_t columns = all.column_end;
   std::vector<std::uint8_t> wanted(static_cast<std::size_t>(all.row_end * columns));
@@ -299,7 +300,7 @@ TEST(SpectralPasses, FramesThatAreNotWantedAreNotCounted) {
 }
 
 TEST(SpectralPasses, InterleavedPixelsCountAsTheirPlanes) {
-  const Picture red(300, 500, 0), green(300, 500, 1), blue(300, 500, 0, 9);
+  const TissuePicture red(300, 500, 0), green(300, 500, 1), blue(300, 500, 0, 9);
   std::vector<std::uint8_t> rgb;
   for (std::size_t i = 0; i < red.pixels.size(); ++i) {
     rgb.insert(rgb.end(), {red.pixels[i], green.pixels[i], blue.pixels[i]});
@@ -325,7 +326,7 @@ TEST(SpectralPasses, InterleavedPixelsCountAsTheirPlanes) {
 TEST(SpectralPasses, AConstantFrameIsItsMeanAndNothingElse) {
   for (const plan::SpectralOptions& options : Variants()) {
     SCOPED_TRACE(TextOf(options));
-    Picture picture(256, 256);
+    TissuePicture picture(256, 256);
     std::fill(picture.pixels.begin(), picture.pixels.end(), std::uint8_t{200});
     EmulatedSpectralFrames frames(options);
     const SpectralSums sums = Counted(frames, options, picture.plane(), {0, 1, 0, 1});
@@ -413,7 +414,7 @@ TEST(SpectralBatches, TheTallysHalvesMakeWholes) {
 
 TEST(SpectralBatches, RefuseBlocksThatLackPixels) {
   const plan::SpectralOptions options{.prefilter = plan::SpectralPrefilter::kGauss7};
-  const Picture picture(700, 900);
+  const TissuePicture picture(700, 900);
   EmulatedSpectralFrames frames(options);
   SpectralSums sums(options);
   const auto refused = [&](const SpectralPlane& plane, const FrameRange& range,
@@ -476,7 +477,8 @@ TEST(SpectralOnGpu, HasTheBitsOfTheEmulation) {
     options.coefficients = true;
     for (const int kind : {0, 1, 2}) {
       SCOPED_TRACE(StrCat(TextOf(options), " kind ", kind));
-      const Picture picture = kind == 0 ? Picture(1'400, 1'300, kind) : Picture(700, 600, kind);
+      const TissuePicture picture =
+          kind == 0 ? TissuePicture(1'400, 1'300, kind) : TissuePicture(700, 600, kind);
       const FrameRange all = picture.Frames(options);
       EmulatedSpectralFrames emulated(options);
       EXPECT_EQ(Counted(*OnDevice(options), options, picture.plane(), all),
@@ -489,11 +491,11 @@ TEST(SpectralOnGpu, CountsEveryFrameOfALargeImageWhateverItsBlocks) {
   PB_NEED_GPU();
   for (const plan::SpectralOptions& options : Variants()) {
     SCOPED_TRACE(TextOf(options));
-    const Picture picture(1'500, 9'000);  // more than one batch down and across
+    const TissuePicture picture(1'500, 9'000);  // more than one batch down and across
     const FrameRange all = picture.Frames(options);
     const auto frames = OnDevice(options);
     const SpectralSums whole = Counted(*frames, options, picture.plane(), all);
-    ExpectClose(whole, Counted(*Cpu(options), options, picture.plane(), all));
+    ExpectSumsClose(whole, Counted(*Cpu(options), options, picture.plane(), all));
     SpectralSums parts(options), other(options);
     for (std::int64_t i = 0; i < all.row_end; ++i) {
       ASSERT_TRUE(frames->Add(picture.plane(), {i, i + 1, 0, 31}, {}, parts).ok());
@@ -509,7 +511,7 @@ TEST(SpectralOnGpu, CountsEveryFrameOfALargeImageWhateverItsBlocks) {
 
 TEST(SpectralOnGpu, TakesInterleavedPixelsAndOnlyWantedFrames) {
   PB_NEED_GPU();
-  const Picture red(900, 1'200, 0), green(900, 1'200, 1), blue(900, 1'200, 0, 9);
+  const TissuePicture red(900, 1'200, 0), green(900, 1'200, 1), blue(900, 1'200, 0, 9);
   std::vector<std::uint8_t> rgb;
   for (std::size_t i = 0; i < red.pixels.size(); ++i) {
     rgb.insert(rgb.end(), {red.pixels[i], green.pixels[i], blue.pixels[i]});
@@ -535,7 +537,7 @@ TEST(SpectralOnGpu, TakesInterleavedPixelsAndOnlyWantedFrames) {
 TEST(SpectralOnGpu, RefusesAsTheCpuDoes) {
   PB_NEED_GPU();
   const plan::SpectralOptions options;
-  const Picture picture(300, 300);
+  const TissuePicture picture(300, 300);
   const auto frames = OnDevice(options);
   SpectralSums sums(options), others(plan::SpectralOptions{.frame = 128, .hop = 64});
   const auto code = [&](const SpectralPlane& plane, const FrameRange& range, SpectralSums& into) {

@@ -21,7 +21,7 @@ struct Place {
   std::int64_t row, column;
 };
 
-struct Case {
+struct SpectralCase {
   plan::SpectralOptions options;
   std::vector<Place> frames;  ///< compared coefficient by coefficient
 };
@@ -31,14 +31,14 @@ struct Image {
   std::int64_t height, width;
 };
 
-std::vector<Case> AllCases(const Image& image) {
-  std::vector<Case> cases;
+std::vector<SpectralCase> SpectralCases(const Image& image) {
+  std::vector<SpectralCase> cases;
   for (const int frame : {64, 256, 512}) {
     for (const plan::SpectralWindow window :
          {plan::SpectralWindow::kRect, plan::SpectralWindow::kHann}) {
       for (const plan::SpectralPrefilter filter :
            {plan::SpectralPrefilter::kNone, plan::SpectralPrefilter::kGauss7}) {
-        Case made;
+        SpectralCase made;
         made.options = {.frame = frame,
                         .hop = std::min(frame, 128),
                         .window = window,
@@ -57,12 +57,12 @@ std::vector<Case> AllCases(const Image& image) {
   return cases;
 }
 
-Json RequestOf(const Image& image, const std::vector<Case>& cases) {
+Json SpectralRequest(const Image& image, const std::vector<SpectralCase>& cases) {
   Json request = {{"image", image.path},
                   {"height", image.height},
                   {"width", image.width},
                   {"cases", Json::array()}};
-  for (const Case& c : cases) {
+  for (const SpectralCase& c : cases) {
     Json frames = Json::array();
     for (const Place& place : c.frames) frames.push_back({place.row, place.column});
     request["cases"].push_back({{"frame", c.options.frame},
@@ -130,8 +130,8 @@ std::vector<std::pair<std::string, std::unique_ptr<SpectralFrames>>> Counters(
 }
 
 /// Every coefficient of every named frame, each counted on its own.
-void ExpectSameCoefficients(const Case& c, SpectralFrames& frames, const SpectralPlane& plane,
-                            const std::vector<std::uint8_t>& raw) {
+void ExpectSameCoefficients(const SpectralCase& c, SpectralFrames& frames,
+                            const SpectralPlane& plane, const std::vector<std::uint8_t>& raw) {
   const std::size_t each =
       static_cast<std::size_t>(c.options.frame) * static_cast<std::size_t>(c.options.frame / 2 + 1);
   ASSERT_EQ(raw.size(), c.frames.size() * each * sizeof(double));
@@ -156,11 +156,11 @@ void ExpectSameCoefficients(const Case& c, SpectralFrames& frames, const Spectra
   EXPECT_LE(errors[errors.size() - 1 - errors.size() / 1000], largest ? 0.02 : 0.01);
 }
 
-void ExpectNumpyAgrees(const Image& image) {
+void ExpectSpectraOfNumpy(const Image& image) {
   const PythonOracle oracle(PATCHBAY_SPECTRAL_ORACLE, "numpy, PIL, tifffile");
   if (!oracle.missing().empty()) GTEST_SKIP() << oracle.missing();
-  const std::vector<Case> cases = AllCases(image);
-  oracle.Ask(RequestOf(image, cases));
+  const std::vector<SpectralCase> cases = SpectralCases(image);
+  oracle.Ask(SpectralRequest(image, cases));
   const std::vector<std::uint8_t> rgb = ReadBytes(oracle, "rgb.raw");
   std::vector<std::uint8_t> grey(rgb.size() / 3);
   GreyOfRgb(rgb.data(), static_cast<std::int64_t>(grey.size()), grey.data());
@@ -193,10 +193,10 @@ TEST(SpectralOracle, EqualsNumpyOnStainedTissue) {
   const char* data = std::getenv("PATCHBAY_TEST_DATA");
   const std::string path = StrCat(data == nullptr ? "" : data, "/wsi/CMU-1-Small-Region.svs");
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no PATCHBAY_TEST_DATA with wsi/";
-  ExpectNumpyAgrees({path, 2963, 1107});
+  ExpectSpectraOfNumpy({path, 2963, 1107});
 }
 
-TEST(SpectralOracle, EqualsNumpyOnNoise) { ExpectNumpyAgrees({nullptr, 517, 801}); }
+TEST(SpectralOracle, EqualsNumpyOnNoise) { ExpectSpectraOfNumpy({nullptr, 517, 801}); }
 
 }  // namespace
 }  // namespace patchbay::ops

@@ -14,7 +14,7 @@
 namespace patchbay::ops {
 namespace {
 
-constexpr std::uint64_t kSeed = 20260;
+constexpr std::uint64_t kSumsSeed = 20260;
 
 /// Sums that frames could have given: every counter consistent with the others.
 SpectralSums Plausible(const plan::SpectralOptions& options, std::uint64_t frames,
@@ -59,7 +59,7 @@ TEST(SpectralSums, MergeInAnyOrderGivesTheSameSums) {
   for (const bool coefficients : {false, true}) {
     const plan::SpectralOptions options{.frame = 64, .hop = 32, .coefficients = coefficients};
     std::vector<SpectralSums> parts;
-    for (std::uint64_t i = 0; i < 9; ++i) parts.push_back(Plausible(options, i * i, kSeed + i));
+    for (std::uint64_t i = 0; i < 9; ++i) parts.push_back(Plausible(options, i * i, kSumsSeed + i));
     SpectralSums forward(options), backward(options), tree(options);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       ASSERT_TRUE(Merge(parts[i], forward).ok());
@@ -111,7 +111,7 @@ TEST(SpectralSums, DecodeUndoesEncode) {
   for (const int frame : {32, 64, 128, 256, 512}) {
     const plan::SpectralOptions options{.frame = frame, .hop = 32};
     for (const std::uint64_t frames : {0ULL, 1ULL, 77ULL, 1000000ULL}) {
-      const SpectralSums sums = Plausible(options, frames, kSeed + frames);
+      const SpectralSums sums = Plausible(options, frames, kSumsSeed + frames);
       const std::string bytes = Encode(sums);
       EXPECT_EQ(Encode(sums), bytes);
       const auto back = Decode(bytes, options);
@@ -123,7 +123,7 @@ TEST(SpectralSums, DecodeUndoesEncode) {
 
 TEST(SpectralSums, CoefficientsTravelApart) {
   const plan::SpectralOptions options{.frame = 64, .hop = 32, .coefficients = true};
-  const SpectralSums sums = Plausible(options, 50, kSeed);
+  const SpectralSums sums = Plausible(options, 50, kSumsSeed);
   const std::string bytes = EncodeCoefficients(sums);
   auto back = Decode(Encode(sums), options);
   ASSERT_TRUE(back.ok());
@@ -131,7 +131,7 @@ TEST(SpectralSums, CoefficientsTravelApart) {
   ASSERT_TRUE(DecodeCoefficients(bytes, *back).ok());
   EXPECT_EQ(*back, sums);
 
-  const SpectralSums many = Plausible(options, 70'000, kSeed);  // more than 16 bits of frames
+  const SpectralSums many = Plausible(options, 70'000, kSumsSeed);  // more than 16 bits of frames
   auto many_back = Decode(Encode(many), options);
   ASSERT_TRUE(many_back.ok());
   ASSERT_TRUE(DecodeCoefficients(EncodeCoefficients(many), *many_back).ok());
@@ -147,7 +147,7 @@ TEST(SpectralSums, CoefficientsTravelApart) {
   EXPECT_EQ(DecodeCoefficients(flipped, *back).code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(DecodeCoefficients(Resealed(bytes + "x"), *back).code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(*back, before);
-  SpectralSums other = Plausible(options, 51, kSeed),
+  SpectralSums other = Plausible(options, 51, kSumsSeed),
                none(plan::SpectralOptions{.frame = 64, .hop = 32});
   none.frames = 50;
   EXPECT_EQ(DecodeCoefficients(bytes, other).code(), absl::StatusCode::kDataLoss);
@@ -183,7 +183,7 @@ TEST(SpectralSums, EncodeStaysWithinItsBoundAtTheMostFrames) {
 
 TEST(SpectralSums, DecodeRefusesDamagedBytes) {
   const plan::SpectralOptions options{.frame = 64, .hop = 32};
-  const std::string bytes = Encode(Plausible(options, 12, kSeed));
+  const std::string bytes = Encode(Plausible(options, 12, kSumsSeed));
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     ExpectDataLoss(bytes.substr(0, length), options, StrCat("cut at ", length));
   }
@@ -197,7 +197,7 @@ TEST(SpectralSums, DecodeRefusesDamagedBytes) {
 
 TEST(SpectralSums, DecodeRefusesSealedBytesThatEncodeDidNotWrite) {
   const plan::SpectralOptions options{.frame = 64, .hop = 32};
-  const SpectralSums good = Plausible(options, 12, kSeed);
+  const SpectralSums good = Plausible(options, 12, kSumsSeed);
   const std::string bytes = Encode(good);
   ASSERT_TRUE(Decode(Resealed(bytes), options).ok());
   ExpectDataLoss(bytes, plan::SpectralOptions{}, "another frame");
@@ -217,7 +217,7 @@ TEST(SpectralSums, DecodeRefusesSealedBytesThatEncodeDidNotWrite) {
 
 TEST(SpectralSums, DecodeRefusesCountsThatContradictEachOther) {
   const plan::SpectralOptions options{.frame = 64, .hop = 32};
-  const SpectralSums good = Plausible(options, 12, kSeed);
+  const SpectralSums good = Plausible(options, 12, kSumsSeed);
   std::vector<SpectralSums> bad(8, good);
   ++bad[0].frames;
   ++bad[1].histogram[3];

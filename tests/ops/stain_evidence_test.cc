@@ -14,17 +14,17 @@ namespace patchbay::ops {
 namespace {
 
 using Vector = std::array<double, 3>;
-using Rgb = std::array<double, 3>;
+using Colour = std::array<double, 3>;
 
-constexpr int kSide = 200;
+constexpr int kImageSide = 200;
 constexpr Vector kHematoxylin = {0.5626, 0.7201, 0.4062}, kEosin = {0.2159, 0.8012, 0.5581};
 constexpr Vector kDab = {0.2694, 0.57, 0.777};
 
-/// The colours of kSide x kSide pixels, each from its place.
-JudgedStains Judged(const std::function<Rgb(int y, int x)>& colour) {
+/// The colours of kImageSide x kImageSide pixels, each from its place.
+JudgedStains Judged(const std::function<Colour(int y, int x)>& colour) {
   std::vector<std::uint8_t> pixels;
-  for (int y = 0; y < kSide; ++y) {
-    for (int x = 0; x < kSide; ++x) {
+  for (int y = 0; y < kImageSide; ++y) {
+    for (int x = 0; x < kImageSide; ++x) {
       for (const double level : colour(y, x)) {
         pixels.push_back(static_cast<std::uint8_t>(std::clamp(std::lround(level), 0l, 255l)));
       }
@@ -33,25 +33,26 @@ JudgedStains Judged(const std::function<Rgb(int y, int x)>& colour) {
   StainCounter counter;
   EXPECT_TRUE(counter
                   .Add(ContiguousView<3>(reinterpret_cast<std::byte*>(pixels.data()), DType::kUint8,
-                                         {kSide, kSide, 3}))
+                                         {kImageSide, kImageSide, 3}))
                   .ok());
   return JudgeStains(counter.Take());
 }
 
 /// Two stains in all mixtures; the first tenth of the rows is background.
-std::function<Rgb(int, int)> Mixture(const Vector& first, const Vector& second) {
+std::function<Colour(int, int)> Mixture(const Vector& first, const Vector& second) {
   return [=](int y, int x) {
-    Rgb rgb{};
-    const double a = y < kSide / 10 ? 0 : 0.01 * (y - 20), b = y < kSide / 10 ? 0 : 0.006 * x;
+    Colour rgb{};
+    const double a = y < kImageSide / 10 ? 0 : 0.01 * (y - 20),
+                 b = y < kImageSide / 10 ? 0 : 0.006 * x;
     for (std::size_t c = 0; c < 3; ++c) rgb[c] = 240 * std::exp(-a * first[c] - b * second[c]);
     return rgb;
   };
 }
 
 /// `tissue` with the right `part` of the picture in one ink.
-std::function<Rgb(int, int)> WithPen(const std::function<Rgb(int, int)>& tissue, const Rgb& ink,
-                                     double part) {
-  return [=](int y, int x) { return x >= kSide * (1 - part) ? ink : tissue(y, x); };
+std::function<Colour(int, int)> WithPen(const std::function<Colour(int, int)>& tissue,
+                                        const Colour& ink, double part) {
+  return [=](int y, int x) { return x >= kImageSide * (1 - part) ? ink : tissue(y, x); };
 }
 
 std::string MisfitOf(const JudgedStains& judged) {
@@ -64,7 +65,7 @@ void ExpectMisfit(const JudgedStains& judged, const std::string& reason) {
   EXPECT_NE(misfit.find(reason), std::string::npos) << misfit;
 }
 
-const Rgb kGreenInk = {40, 160, 90}, kBlueInk = {30, 70, 190}, kRedInk = {200, 30, 30};
+const Colour kGreenInk = {40, 160, 90}, kBlueInk = {30, 70, 190}, kRedInk = {200, 30, 30};
 
 TEST(StainEvidence, MixturesOfHematoxylinAndEosinAreTakenForWhatTheyAre) {
   const JudgedStains judged = Judged(Mixture(kHematoxylin, kEosin));
@@ -85,15 +86,15 @@ TEST(StainEvidence, DabIsNotTakenForEosin) {
 TEST(StainEvidence, LightOnBlackIsNotTakenForStains) {
   const auto light = [](int y, int x) {
     const double blue = (y / 10 + x / 10) % 3 == 0 ? 180 : 0, red = y % 17 < 4 ? 120 : 0;
-    return Rgb{3 + red, 4 + 0.3 * red + 0.2 * blue, 5 + blue};
+    return Colour{3 + red, 4 + 0.3 * red + 0.2 * blue, 5 + blue};
   };
   ExpectMisfit(Judged(light), "its background is dark");
-  ExpectMisfit(Judged([](int, int) { return Rgb{0, 0, 0}; }), "no fit: one_stain");
+  ExpectMisfit(Judged([](int, int) { return Colour{0, 0, 0}; }), "no fit: one_stain");
 }
 
 TEST(StainEvidence, InkIsNoStain) {
-  const auto blank = [](int, int) { return Rgb{250, 250, 250}; };
-  for (const Rgb& ink : {kGreenInk, kBlueInk, kRedInk}) {
+  const auto blank = [](int, int) { return Colour{250, 250, 250}; };
+  for (const Colour& ink : {kGreenInk, kBlueInk, kRedInk}) {
     const JudgedStains judged = Judged(WithPen(blank, ink, 0.3));
     ExpectMisfit(judged, "pen or marker is 100.0 % of its tissue");
     EXPECT_EQ(judged.fit.macenko.fallback, plan::StainFallback::kTooFewPixels);
@@ -104,9 +105,9 @@ TEST(StainEvidence, InkIsNoStain) {
 TEST(StainEvidence, InkBesideTissueIsLeftOutOfTheFit) {
   const auto tissue = Mixture(kHematoxylin, kEosin);
   const auto cut = [&](int y, int x) {
-    return x >= kSide * 0.9 ? Rgb{250, 250, 250} : tissue(y, x);
+    return x >= kImageSide * 0.9 ? Colour{250, 250, 250} : tissue(y, x);
   };
-  for (const Rgb& ink : {kGreenInk, kBlueInk, kRedInk}) {
+  for (const Colour& ink : {kGreenInk, kBlueInk, kRedInk}) {
     const JudgedStains judged = Judged(WithPen(tissue, ink, 0.1));
     EXPECT_EQ(MisfitOf(judged), "");
     EXPECT_NEAR(judged.evidence.pen, 0.11, 0.02);

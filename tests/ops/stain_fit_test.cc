@@ -21,7 +21,7 @@ using plan::StainFallback;
 using plan::StainFit;
 using Pixels = std::vector<std::uint8_t>;
 
-ConstTensorView ViewOf(const Pixels& pixels, std::int64_t width) {
+ConstTensorView PixelsView(const Pixels& pixels, std::int64_t width) {
   const auto height = static_cast<std::int64_t>(pixels.size()) / (3 * width);
   return ContiguousView<3>(reinterpret_cast<std::byte*>(const_cast<std::uint8_t*>(pixels.data())),
                            DType::kUint8, {height, width, 3});
@@ -29,11 +29,11 @@ ConstTensorView ViewOf(const Pixels& pixels, std::int64_t width) {
 
 StainHistogram HistogramOf(const Pixels& pixels, std::int64_t width, int bits) {
   StainCounter counter(bits);
-  EXPECT_TRUE(counter.Add(ViewOf(pixels, width)).ok());
+  EXPECT_TRUE(counter.Add(PixelsView(pixels, width)).ok());
   return counter.Take();
 }
 
-Pixels Noise(std::size_t pixels, std::uint64_t seed) {
+Pixels NoisePixels(std::size_t pixels, std::uint64_t seed) {
   Pixels out;
   for (std::uint64_t block = 0; out.size() < 3 * pixels; ++block) {
     for (const std::uint32_t word : Draw(DrawKey{seed, 0, 0, 0, {}}, block).word) {
@@ -47,7 +47,7 @@ Pixels Noise(std::size_t pixels, std::uint64_t seed) {
 }
 
 TEST(StainHistogram, SumOfTilesInAnyOrderIsThatOfTheWhole) {
-  const Pixels all = Noise(64 * 60, 1);
+  const Pixels all = NoisePixels(64 * 60, 1);
   const StainHistogram whole = HistogramOf(all, 64, 5);
   EXPECT_EQ(whole.Pixels(), 64u * 60);
   StainCounter merged(5);
@@ -76,7 +76,7 @@ TEST(StainHistogram, RowsOfAnyLengthAndBitsAreCountedPixelByPixel) {
   for (int bits = 1; bits <= kMaxColourBits; ++bits) {
     for (const std::size_t width : {1, 7, 9, 10, 18, 31, 64}) {
       SCOPED_TRACE(StrCat(bits, " bits, ", width, " wide"));
-      Pixels pixels = Noise(3 * width, static_cast<std::uint64_t>(bits));
+      Pixels pixels = NoisePixels(3 * width, static_cast<std::uint64_t>(bits));
       std::fill_n(pixels.begin(), width, pixels.back());  // a run of greys, and one of a colour
       for (std::size_t i = 3; i < 3 * width; ++i) pixels[3 * width + i] = pixels[3 * width + i - 3];
       std::map<std::uint32_t, std::uint64_t> expected;
@@ -95,7 +95,7 @@ TEST(StainHistogram, RowsOfAnyLengthAndBitsAreCountedPixelByPixel) {
 }
 
 TEST(StainHistogram, DamagedBytesAreRefused) {
-  const auto bytes = SerialiseHistogram(HistogramOf(Noise(500, 2), 50, 5));
+  const auto bytes = SerialiseHistogram(HistogramOf(NoisePixels(500, 2), 50, 5));
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   ASSERT_TRUE(ParseHistogram(text).ok());
   EXPECT_TRUE(absl::IsDataLoss(ParseHistogram("").status()));
@@ -135,7 +135,7 @@ TEST(StainFit, ImagesWithoutStainsFallBackAndSayWhy) {
 }
 
 TEST(StainFit, ShowsProgressWhileItGoesThroughManyColours) {
-  const StainHistogram colours = HistogramOf(Noise(300'000, 3), 1'000, kMaxColourBits);
+  const StainHistogram colours = HistogramOf(NoisePixels(300'000, 3), 1'000, kMaxColourBits);
   std::size_t shown = 0;
   const StainFit fit = FitStains(colours, {}, [&shown] { ++shown; });
   EXPECT_EQ(fit.macenko.fallback, StainFallback::kNone);
@@ -166,7 +166,7 @@ TEST(StainFit, KnownMixtureIsFoundAgain) {
   EXPECT_NEAR(fit.macenko.max_concentrations[1], 1.0, 0.05);
 }
 
-struct Case {
+struct StainCase {
   std::string image;
   StainFitOptions options;
   Pixels pixels = {};
@@ -175,12 +175,12 @@ struct Case {
 };
 
 /// Runs NumPy over the pictures. Empty when there is no data or no NumPy.
-std::vector<Case> Answered(std::vector<Case> cases) {
+std::vector<StainCase> Answered(std::vector<StainCase> cases) {
   const char* data = std::getenv("PATCHBAY_TEST_DATA");
   const PythonOracle oracle(PATCHBAY_STAIN_ORACLE, "numpy, PIL");
   if (data == nullptr || !oracle.missing().empty()) return {};
   Json request = Json::array();
-  for (const Case& c : cases) {
+  for (const StainCase& c : cases) {
     const std::string path = StrCat(data, "/stain/", c.image);
     if (!std::filesystem::exists(path)) return {};
     request.push_back({{"image", path},
@@ -229,7 +229,7 @@ std::array<int, 3> Mapped(const plan::MacenkoFit& from, const plan::MacenkoFit& 
 }
 
 TEST(StainFitOracle, NumpyFindsTheSameInThePixelsThemselves) {
-  std::vector<Case> cases;
+  std::vector<StainCase> cases;
   for (const char* picture : kPictures) {
     cases.push_back({picture, {}});
     if (picture != kPictures[0]) continue;
@@ -238,7 +238,7 @@ TEST(StainFitOracle, NumpyFindsTheSameInThePixelsThemselves) {
   }
   cases = Answered(cases);
   if (cases.empty()) GTEST_SKIP() << kNoData;
-  for (const Case& c : cases) {
+  for (const StainCase& c : cases) {
     const StainFit fit = FitStains(HistogramOf(c.pixels, c.width, 8), c.options);
     EXPECT_EQ(fit.tissue_pixels, c.answer["tissue"].get<std::uint64_t>()) << c.image;
     const Json macenko = plan::ValuesOf(fit.macenko), reinhard = plan::ValuesOf(fit.reinhard);
@@ -255,11 +255,11 @@ TEST(StainFitOracle, NumpyFindsTheSameInThePixelsThemselves) {
 }
 
 TEST(StainFitOracle, SevenBitsMoveAPixelByOneGreyLevelAtMost) {
-  std::vector<Case> cases;
+  std::vector<StainCase> cases;
   for (const char* picture : kPictures) cases.push_back({picture, {}});
   cases = Answered(cases);
   if (cases.empty()) GTEST_SKIP() << kNoData;
-  for (const Case& c : cases) {
+  for (const StainCase& c : cases) {
     const StainFit exact = FitStains(HistogramOf(c.pixels, c.width, 8));
     const StainFit coarse = FitStains(HistogramOf(c.pixels, c.width, kSlideColourBits));
     int worst = 0;
@@ -311,7 +311,7 @@ TEST(StainFitOracle, HistolabsPublishedMatricesAreReproduced) {
   const auto cases =
       Answered({{"histolab/target.png", kHistolab}, {"histolab/source-medium.png", kHistolab}});
   if (cases.empty()) GTEST_SKIP() << kNoData;
-  const auto fit_of = [](const Case& c, const StainFitOptions& options) {
+  const auto fit_of = [](const StainCase& c, const StainFitOptions& options) {
     return FitStains(HistogramOf(c.pixels, c.width, 8), options).macenko;
   };
   const plan::MacenkoFit target = fit_of(cases[0], kHistolab);

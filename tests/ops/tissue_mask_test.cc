@@ -46,8 +46,8 @@ struct Thumbnail {
   }
 };
 
-TissueMask Made(const Thumbnail& thumbnail, const TissueMaskOptions& options = {},
-                std::optional<double> mpp = 1.0) {
+TissueMask MadeMask(const Thumbnail& thumbnail, const TissueMaskOptions& options = {},
+                    std::optional<double> mpp = 1.0) {
   const auto mask = MakeTissueMask(thumbnail.view(), mpp, options);
   EXPECT_TRUE(mask.ok()) << mask.status();
   EXPECT_EQ(mask->pixels.size(), static_cast<std::size_t>(thumbnail.height * thumbnail.width));
@@ -56,7 +56,7 @@ TissueMask Made(const Thumbnail& thumbnail, const TissueMaskOptions& options = {
   return *mask;
 }
 
-ByteImage Noise(std::int64_t height, std::int64_t width, std::uint64_t seed, int values) {
+ByteImage NoiseImage(std::int64_t height, std::int64_t width, std::uint64_t seed, int values) {
   ByteImage image{height, width, {}};
   for (const std::byte b :
        NoiseBytes(static_cast<std::size_t>(height * width), DType::kUint8, seed)) {
@@ -172,7 +172,7 @@ TEST(TissueMask, MedianIsTheMiddleOfTheSortedWindow) {
        std::vector<std::pair<int, int>>{{1, 1}, {1, 40}, {40, 1}, {3, 2}, {33, 70}, {19, 32}}) {
     for (const int k : {1, 3, 5, 7, 11, 15}) {
       for (const int values : {256, 3}) {
-        const ByteImage image = Noise(h, w, static_cast<std::uint64_t>(h * 100 + w), values);
+        const ByteImage image = NoiseImage(h, w, static_cast<std::uint64_t>(h * 100 + w), values);
         ASSERT_EQ(MedianOf(image, k).pixels, SortedMedian(image, k).pixels)
             << h << "x" << w << " k " << k;
       }
@@ -183,7 +183,7 @@ TEST(TissueMask, MedianIsTheMiddleOfTheSortedWindow) {
 TEST(TissueMask, ClosingIsDilationThenErosionByASquare) {
   for (const auto& [h, w] : std::vector<std::pair<int, int>>{{1, 1}, {1, 30}, {30, 1}, {25, 41}}) {
     for (std::uint64_t seed = 0; seed < 8; ++seed) {
-      ByteImage mask = Noise(h, w, seed, 256);
+      ByteImage mask = NoiseImage(h, w, seed, 256);
       for (auto& p : mask.pixels) p = p < 10 + 12 * seed ? 1 : 0;
       for (const std::int64_t radius : {0, 1, 2, 5, 60}) {
         ByteImage made = mask;
@@ -199,7 +199,7 @@ TEST(TissueMask, ComponentsAreThoseOfAFloodFill) {
   for (const auto& [h, w] :
        std::vector<std::pair<int, int>>{{1, 50}, {50, 1}, {31, 64}, {64, 31}}) {
     for (std::uint64_t seed = 0; seed < 30; ++seed) {
-      ByteImage mask = Noise(h, w, seed, 256);
+      ByteImage mask = NoiseImage(h, w, seed, 256);
       // From lone pixels over mazes to lone holes.
       for (auto& p : mask.pixels) p = p < 20 + 7 * seed ? 1 : 0;
       for (const int limit : {1, 2, 4, 20, 5'000}) {
@@ -231,7 +231,7 @@ TEST(TissueMask, FindsWhatIsColouredOnBackground) {
   Thumbnail thumbnail(60, 80, kBackground);
   thumbnail.Paint(20, 40, 30, 60, kTissue);
   for (const TissueChannel channel : {TissueChannel::kSat, TissueChannel::kGrey}) {
-    const TissueMask mask = Made(thumbnail, {.channel = channel, .median_k = 1});
+    const TissueMask mask = MadeMask(thumbnail, {.channel = channel, .median_k = 1});
     EXPECT_EQ(mask.verdict, TissueVerdict::kFound);
     EXPECT_EQ(mask.tissue_pixels, 20 * 30);
     EXPECT_EQ(mask.counted_pixels, 60 * 80);
@@ -257,7 +257,7 @@ TEST(TissueMask, BlackAndTransparentPixelsAreNeitherCountedNorTissue) {
   Thumbnail thumbnail(40, 40, kBackground);
   thumbnail.Paint(10, 30, 20, 36, kTissue);
   thumbnail.Paint(0, 40, 0, 8, {9, 0, 4});  // a scanner's border, of high saturation
-  const TissueMask mask = Made(thumbnail, {.median_k = 1});
+  const TissueMask mask = MadeMask(thumbnail, {.median_k = 1});
   EXPECT_EQ(mask.counted_pixels, 40 * 32);
   EXPECT_EQ(mask.tissue_pixels, 20 * 16);
 
@@ -280,11 +280,11 @@ TEST(TissueMask, IsEmptyAndSaysSoWhereThereIsNothingToPart) {
   for (const TissueChannel channel : {TissueChannel::kSat, TissueChannel::kGrey}) {
     const TissueMaskOptions options{.channel = channel};
     for (const Rgb colour : {Rgb{255, 255, 255}, kBackground, kTissue}) {
-      const TissueMask constant = Made(Thumbnail(50, 50, colour), options);
+      const TissueMask constant = MadeMask(Thumbnail(50, 50, colour), options);
       EXPECT_EQ(constant.verdict, TissueVerdict::kConstant);
       EXPECT_EQ(constant.tissue_pixels, 0);
     }
-    const TissueMask black = Made(Thumbnail(50, 50, {3, 2, 9}), options);
+    const TissueMask black = MadeMask(Thumbnail(50, 50, {3, 2, 9}), options);
     EXPECT_EQ(black.verdict, TissueVerdict::kNoPixels);
     EXPECT_EQ(black.tissue_pixels, 0);
 
@@ -294,7 +294,7 @@ TEST(TissueMask, IsEmptyAndSaysSoWhereThereIsNothingToPart) {
       noisy.bytes[i] =
           std::byte{static_cast<std::uint8_t>(244 + ((noise[i] >> 6) == std::byte{0}))};
     }
-    const TissueMask background = Made(noisy, {.channel = channel, .median_k = 1});
+    const TissueMask background = MadeMask(noisy, {.channel = channel, .median_k = 1});
     EXPECT_EQ(background.verdict, TissueVerdict::kNoContrast);
     EXPECT_EQ(background.tissue_pixels, 0);
     EXPECT_EQ(NameOf(background.verdict), "no contrast");
@@ -305,48 +305,48 @@ TEST(TissueMask, TissueFromEdgeToEdgeIsNotPartedFromItself) {
   // Two stains, no background: Otsu would call one of them background.
   Thumbnail thumbnail(60, 60, kTissue);
   thumbnail.Paint(0, 60, 30, 60, {150, 30, 100});
-  const TissueMask mask = Made(thumbnail);
+  const TissueMask mask = MadeMask(thumbnail);
   EXPECT_TRUE(mask.border_added);
   EXPECT_EQ(mask.tissue_pixels, 60 * 60);
-  const TissueMask parted = Made(thumbnail, {.border = false});
+  const TissueMask parted = MadeMask(thumbnail, {.border = false});
   EXPECT_FALSE(parted.border_added);
   EXPECT_EQ(parted.tissue_pixels, 60 * 30);
   // With a tenth of background there is something to part from.
   thumbnail.Paint(0, 6, 0, 60, kBackground);
-  EXPECT_FALSE(Made(thumbnail).border_added);
+  EXPECT_FALSE(MadeMask(thumbnail).border_added);
 }
 
 TEST(TissueMask, AreasOfPenAreNotTissue) {
   constexpr Rgb kInks[] = {{40, 160, 90}, {30, 70, 190}, {200, 30, 30}, {20, 22, 24}};
   Thumbnail clean(100, 100, kBackground);
   clean.Paint(10, 50, 10, 50, kTissue);
-  const std::vector<std::uint8_t> wanted = Made(clean, {.median_k = 1}, 10.0).pixels;
+  const std::vector<std::uint8_t> wanted = MadeMask(clean, {.median_k = 1}, 10.0).pixels;
   for (const Rgb& ink : kInks) {
     Thumbnail marked = clean;
     marked.Paint(60, 80, 10, 90, ink);  // 160,000 um2
-    EXPECT_EQ(Made(marked, {.median_k = 1, .pen = true}, 10.0).pixels, wanted);
-    EXPECT_EQ(Made(marked, {.median_k = 1, .pen = true}, std::nullopt).pixels, wanted);
+    EXPECT_EQ(MadeMask(marked, {.median_k = 1, .pen = true}, 10.0).pixels, wanted);
+    EXPECT_EQ(MadeMask(marked, {.median_k = 1, .pen = true}, std::nullopt).pixels, wanted);
     // An area as small as a fold or a vessel stays what it was.
     Thumbnail specked = clean;
     specked.Paint(60, 69, 10, 20, ink);  // 9,000 um2, 90 pixels
     for (const std::optional<double> mpp : {std::optional(10.0), std::optional<double>()}) {
-      EXPECT_EQ(Made(specked, {.median_k = 1, .pen = true}, mpp).pixels,
-                Made(specked, {.median_k = 1}, mpp).pixels);
+      EXPECT_EQ(MadeMask(specked, {.median_k = 1, .pen = true}, mpp).pixels,
+                MadeMask(specked, {.median_k = 1}, mpp).pixels);
     }
   }
   // Neighbours of ink, where it is mixed with background, are ink.
   Thumbnail rimmed = clean;
   rimmed.Paint(59, 81, 9, 91, {140, 200, 170});
   rimmed.Paint(60, 80, 10, 90, kInks[0]);
-  EXPECT_EQ(Made(rimmed, {.median_k = 1, .pen = true}, 10.0).pixels, wanted);
+  EXPECT_EQ(MadeMask(rimmed, {.median_k = 1, .pen = true}, 10.0).pixels, wanted);
 }
 
 TEST(TissueMask, AFixedThresholdIsTakenAsItIs) {
   Thumbnail thumbnail(20, 20, {200, 190, 200});  // S = 13
   thumbnail.Paint(0, 20, 0, 5, kTissue);
-  EXPECT_EQ(Made(thumbnail, {.median_k = 1, .fixed_threshold = 13}).tissue_pixels, 100);
-  EXPECT_EQ(Made(thumbnail, {.median_k = 1, .fixed_threshold = 12}).tissue_pixels, 400);
-  const TissueMask none = Made(Thumbnail(20, 20, kTissue), {.fixed_threshold = 255});
+  EXPECT_EQ(MadeMask(thumbnail, {.median_k = 1, .fixed_threshold = 13}).tissue_pixels, 100);
+  EXPECT_EQ(MadeMask(thumbnail, {.median_k = 1, .fixed_threshold = 12}).tissue_pixels, 400);
+  const TissueMask none = MadeMask(Thumbnail(20, 20, kTissue), {.fixed_threshold = 255});
   EXPECT_EQ(none.verdict, TissueVerdict::kFound);
   EXPECT_EQ(none.tissue_pixels, 0);
 }
@@ -362,7 +362,7 @@ TEST(TissueMask, MicronsMeanTheSameOnEveryThumbnail) {
                     kBackground);  // 24 um a side: a hole that is filled
     thumbnail.Paint(28 * s, 38 * s, 28 * s, 38 * s, kBackground);  // 80 um: a hole that stays
     thumbnail.Paint(50 * s, 52 * s, 50 * s, 52 * s, kTissue);      // 16 um: a speck that goes
-    const TissueMask mask = Made(thumbnail, options, mpp);
+    const TissueMask mask = MadeMask(thumbnail, options, mpp);
     EXPECT_EQ(mask.tissue_pixels, (30 * 30 - 10 * 10) * s * s) << mpp;
   }
 }
@@ -371,10 +371,11 @@ TEST(TissueMask, ThumbnailsOnePixelWideAreMasked) {
   for (const bool tall : {true, false}) {
     Thumbnail thumbnail(tall ? 40 : 1, tall ? 1 : 40, kBackground);
     thumbnail.Paint(0, tall ? 10 : 1, 0, tall ? 1 : 10, kTissue);
-    const TissueMask mask = Made(thumbnail, {.close_um = 3, .min_area_um2 = 2, .max_hole_um2 = 4});
+    const TissueMask mask =
+        MadeMask(thumbnail, {.close_um = 3, .min_area_um2 = 2, .max_hole_um2 = 4});
     EXPECT_EQ(mask.tissue_pixels, 10);
   }
-  EXPECT_EQ(Made(Thumbnail(1, 1, kTissue)).verdict, TissueVerdict::kConstant);
+  EXPECT_EQ(MadeMask(Thumbnail(1, 1, kTissue)).verdict, TissueVerdict::kConstant);
 }
 
 TEST(TissueMask, RefusesOptionsThatMakeNoSense) {

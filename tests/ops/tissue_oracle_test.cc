@@ -11,7 +11,7 @@
 namespace patchbay::ops {
 namespace {
 
-struct Case {
+struct TissueCase {
   std::size_t image = 0;
   TissueMaskOptions options;
   std::int64_t close_radius = 0, min_area = 0, max_hole = 0;  ///< pixels
@@ -26,8 +26,8 @@ struct Case {
   }
 };
 
-std::vector<Case> CasesOf(std::size_t image) {
-  std::vector<Case> cases;
+std::vector<TissueCase> TissueCases(std::size_t image) {
+  std::vector<TissueCase> cases;
   for (const TissueChannel channel : {TissueChannel::kSat, TissueChannel::kGrey}) {
     const int fixed = channel == TissueChannel::kSat ? 15 : 210;
     for (const int k : {1, 3, 5, 7, 11, 15}) {
@@ -48,17 +48,17 @@ std::vector<Case> CasesOf(std::size_t image) {
 void ExpectOpencvAgrees(const Json& images, std::int64_t* tissue_pixels) {
   const PythonOracle oracle(PATCHBAY_TISSUE_ORACLE, "numpy, cv2");
   if (!oracle.missing().empty()) GTEST_SKIP() << oracle.missing();
-  std::vector<Case> cases;
+  std::vector<TissueCase> cases;
   Json request = {{"images", images}, {"cases", Json::array()}};
   for (std::size_t i = 0; i < images.size(); ++i) {
-    for (const Case& c : CasesOf(i)) cases.push_back(c);
+    for (const TissueCase& c : TissueCases(i)) cases.push_back(c);
   }
-  for (const Case& c : cases) request["cases"].push_back(c.Request());
+  for (const TissueCase& c : cases) request["cases"].push_back(c.Request());
   oracle.Ask(request);
   const Json answer = oracle.ReadJson("answer.json");
   ASSERT_FALSE(answer.is_null());
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    const Case& c = cases[i];
+    const TissueCase& c = cases[i];
     const Json& shape = answer["shapes"][c.image];
     std::string pixels = oracle.Read(StrCat("image", c.image, ".raw"));
     const std::string expected = oracle.Read(StrCat("mask", i, ".raw"));

@@ -38,9 +38,8 @@ struct Voxels {
   }
 };
 
-DrawKey Key(std::uint64_t ordinal) { return {17, 1, ordinal, 0, DrawStream::kParameters}; }
-
-std::vector<std::byte> Made(const Chain& chain, const TensorView& source, const DrawKey& key) {
+std::vector<std::byte> MadeVolume(const Chain& chain, const TensorView& source,
+                                  const DrawKey& key) {
   constexpr std::size_t kGuard = 256;
   constexpr std::byte kMark{0xC3};
   std::vector<std::byte> memory(chain.patch_bytes() + 2 * kGuard, kMark), scratch;
@@ -56,20 +55,21 @@ std::vector<std::byte> Made(const Chain& chain, const TensorView& source, const 
   return {memory.begin() + kGuard, memory.end() - kGuard};
 }
 
-void ExpectOneResult(ChainOptions options, std::uint64_t ordinal) {
+void ExpectOneVolume(ChainOptions options, std::uint64_t ordinal) {
   std::vector<std::byte> expected;
   for (const CpuLevel level : kCpuLevels) {
     options.cpu_level = level;
     const auto chain = Chain::Compile(options);
     ASSERT_TRUE(chain.ok()) << chain.status();
     ASSERT_TRUE(chain->is_volume());
-    const Extent size = chain->SourceExtent(Key(ordinal), VolumeStepFacts());
+    const Extent size = chain->SourceExtent(VolumeStepKey(ordinal), VolumeStepFacts());
     const Voxels source(size, options.source_dtype, 0), gapped(size, options.source_dtype, 2);
     const auto memory = source.memory;
-    const auto made = Made(*chain, source.view, Key(ordinal));
+    const auto made = MadeVolume(*chain, source.view, VolumeStepKey(ordinal));
     if (expected.empty()) expected = made;
     ASSERT_EQ(made, expected) << chain->cpu_path();
-    ASSERT_EQ(Made(*chain, gapped.view, Key(ordinal)), expected) << chain->cpu_path() << " strided";
+    ASSERT_EQ(MadeVolume(*chain, gapped.view, VolumeStepKey(ordinal)), expected)
+        << chain->cpu_path() << " strided";
     ASSERT_EQ(source.memory, memory) << "the input was written to";
   }
 }
@@ -88,7 +88,7 @@ TEST(VolumeChain, EveryWidthOfRegisterGivesTheSameBits) {
         options.dtype = kPatchTypes[ordinal % 4];
         // Points of an elastic lie closer than that in a patch of two slices.
         if (step.find("elastic") != std::string::npos && side[0] < 4) continue;
-        ExpectOneResult(options, ordinal);
+        ExpectOneVolume(options, ordinal);
         if (HasFatalFailure()) return;
       }
     }
@@ -99,7 +99,7 @@ TEST(VolumeChain, WholeChainsGiveTheSameBits) {
   std::string all;
   for (const auto& step : VolumeSteps()) all += (all.empty() ? "" : ",") + step;
   for (std::uint64_t ordinal = 0; ordinal < 8; ++ordinal) {
-    ExpectOneResult(VolumeStepOptions(all, {11, 13, 37}, kVolumeSourceTypes[ordinal % 4]), ordinal);
+    ExpectOneVolume(VolumeStepOptions(all, {11, 13, 37}, kVolumeSourceTypes[ordinal % 4]), ordinal);
     if (HasFatalFailure()) return;
   }
 }
@@ -113,9 +113,9 @@ TEST(VolumeChain, WhatDoesNothingChangesNoBit) {
   const auto chain = Chain::Compile(VolumeStepOptions(idle, {12, 13, 14}, DType::kInt16));
   ASSERT_TRUE(chain.ok()) << chain.status();
   const Voxels source({12, 13, 14}, DType::kInt16, 0);
-  ASSERT_EQ(chain->SourceBox(BoxAt({3, 4, 5}, {12, 13, 14}), Key(1), VolumeStepFacts()),
+  ASSERT_EQ(chain->SourceBox(BoxAt({3, 4, 5}, {12, 13, 14}), VolumeStepKey(1), VolumeStepFacts()),
             BoxAt({3, 4, 5}, {12, 13, 14}));
-  const auto made = Made(*chain, source.view, Key(1));
+  const auto made = MadeVolume(*chain, source.view, VolumeStepKey(1));
   for (std::size_t i = 0; i < source.memory.size() / 2; ++i) {
     std::int16_t hu;
     float value;
@@ -131,7 +131,7 @@ TEST(VolumeChain, NotANumberIsTheWindowsLowEnd) {
   float values[] = {NAN, -INFINITY, INFINITY, -3024, 0, 10, -10, 5};
   const TensorView view = ContiguousView<4>(reinterpret_cast<std::byte*>(values), DType::kFloat32,
                                             {2, 2, 2, std::int64_t{1}});
-  const auto made = Made(*chain, view, Key(0));
+  const auto made = MadeVolume(*chain, view, VolumeStepKey(0));
   std::vector<float> out(8);
   std::memcpy(out.data(), made.data(), 32);
   EXPECT_THAT(out, testing::ElementsAre(0, 0, 1, 0, 0.5f, 1, 0, 0.75f));
@@ -147,7 +147,7 @@ TEST(VolumeChain, LabelsGoWhereVoxelsGo) {
       ChainOptions options = VolumeStepOptions(moves, {10, 11, 35}, DType::kUint8);
       options.cpu_level = level;
       const auto chain = Chain::Compile(options);
-      const Extent size = chain->SourceExtent(Key(ordinal), VolumeStepFacts());
+      const Extent size = chain->SourceExtent(VolumeStepKey(ordinal), VolumeStepFacts());
       // Halves along x: what is sampled is more or less than the middle as the nearest label is 1
       // or 0.
       Voxels source(size, DType::kUint8, 0);
@@ -158,8 +158,9 @@ TEST(VolumeChain, LabelsGoWhereVoxelsGo) {
       std::vector<std::uint8_t> labels(10 * 11 * 35);
       std::vector<std::byte> scratch;
       ASSERT_TRUE(
-          chain->RunLabels(source.view, Key(ordinal), labels, scratch, VolumeStepFacts()).ok());
-      const auto made = Made(*chain, source.view, Key(ordinal));
+          chain->RunLabels(source.view, VolumeStepKey(ordinal), labels, scratch, VolumeStepFacts())
+              .ok());
+      const auto made = MadeVolume(*chain, source.view, VolumeStepKey(ordinal));
       for (std::size_t i = 0; i < labels.size(); ++i) {
         float value;
         std::memcpy(&value, made.data() + 4 * i, 4);
@@ -258,10 +259,10 @@ TEST(VolumeChain, AChannelIsMadeAsIfItWereAlone) {
             VolumeStepOptions(StrCat(kMovesAndNeighbours, normaliser), {6, 13, 37}, source);
         options.cpu_level = level;
         options.kind = plan::PatchKind::kResampled;
-        const auto made = MadeChannels(options, 14, Key(7));
+        const auto made = MadeChannels(options, 14, VolumeStepKey(7));
         for (int c = 0; c < 14; ++c) {
           ASSERT_EQ(made[static_cast<std::size_t>(c)],
-                    MadeAlone(options, FactsOfChannels(14), c, Key(7)))
+                    MadeAlone(options, FactsOfChannels(14), c, VolumeStepKey(7)))
               << c;
         }
       }
@@ -275,11 +276,13 @@ TEST(VolumeChain, FactorsAreDrawnForEachChannelWhateverTheirNumber) {
         R"({"gamma": {"p": 1, "retain_stats": true}})", R"({"gamma": {"p": 1, "invert": true}})"}) {
     SCOPED_TRACE(step);
     const ChainOptions options = VolumeStepOptions(step, {3, 5, 37}, DType::kInt16);
-    const auto seven = MadeChannels(options, 7, Key(7)), two = MadeChannels(options, 2, Key(7));
-    EXPECT_EQ(seven[0], MadeAlone(options, FactsOfChannels(7), 0, Key(7)));
+    const auto seven = MadeChannels(options, 7, VolumeStepKey(7)),
+               two = MadeChannels(options, 2, VolumeStepKey(7));
+    EXPECT_EQ(seven[0], MadeAlone(options, FactsOfChannels(7), 0, VolumeStepKey(7)));
     EXPECT_EQ(seven[0], two[0]);
     EXPECT_EQ(seven[1], two[1]);
-    EXPECT_NE(seven[1], MadeAlone(options, FactsOfChannels(7), 1, Key(7))) << "its own factor";
+    EXPECT_NE(seven[1], MadeAlone(options, FactsOfChannels(7), 1, VolumeStepKey(7)))
+        << "its own factor";
   }
 }
 
@@ -287,9 +290,10 @@ TEST(VolumeChain, PatchesOfOneSliceMayHaveSeveralChannelsOfAVolume) {
   ChainOptions options =
       VolumeStepOptions(R"({"zscore": {"over": "image"}})", {1, 16, 16}, DType::kInt16);
   options.images_have_depth = true;
-  const auto made = MadeChannels(options, 3, Key(2));
+  const auto made = MadeChannels(options, 3, VolumeStepKey(2));
   for (int c = 0; c < 3; ++c) {
-    EXPECT_EQ(made[static_cast<std::size_t>(c)], MadeAlone(options, FactsOfChannels(3), c, Key(2)));
+    EXPECT_EQ(made[static_cast<std::size_t>(c)],
+              MadeAlone(options, FactsOfChannels(3), c, VolumeStepKey(2)));
   }
 }
 
@@ -359,11 +363,12 @@ TEST(VolumeChain, ImagesThatCannotGiveAPatchAreRefused) {
               testing::HasSubstr("voxels read, turned and scaled: more than"));
   std::vector<std::byte> out(affine->patch_bytes()), scratch;
   const Voxels source({2, 2, 2}, DType::kInt16, 0);
-  EXPECT_THAT(std::string(affine->Run(source.view, Key(0), out, scratch).message()),
+  EXPECT_THAT(std::string(affine->Run(source.view, VolumeStepKey(0), out, scratch).message()),
               testing::HasSubstr("spacing and statistics are not known"));
   const plan::VolumeFacts known;
   EXPECT_THAT(
-      std::string(affine->Run(source.view, Key(0), out, scratch, nullptr, &known).message()),
+      std::string(
+          affine->Run(source.view, VolumeStepKey(0), out, scratch, nullptr, &known).message()),
       testing::HasSubstr("expected a source of"));
 }
 
@@ -383,7 +388,7 @@ TEST(VolumeChain, IsMadeWithoutFactsOfItsImageOnlyWhereNoOpNeedsThem) {
     const auto chain = Chain::Compile(VolumeStepOptions(one.steps, patch, DType::kInt16));
     ASSERT_TRUE(chain.ok()) << chain.status();
     std::vector<std::byte> out(chain->patch_bytes()), scratch;
-    const Status made = chain->Run(source.view, Key(0), out, scratch);
+    const Status made = chain->Run(source.view, VolumeStepKey(0), out, scratch);
     EXPECT_EQ(made.ok(), !one.needs_facts) << made;
     EXPECT_EQ(chain->needs_facts(), one.needs_facts);
     if (!made.ok()) {
@@ -400,7 +405,7 @@ TEST(VolumeChain, ARotationKeepsMillimetres) {
       VolumeStepOptions(R"({"affine": {"p": 1, "degrees": [90, 90]}})", {9, 9, 9}, DType::kInt16));
   plan::VolumeFacts facts;
   facts.spacing = {2, 1, 1};
-  const Box box = chain->SourceBox(BoxAt({0, 0, 0}, {9, 9, 9}), Key(0), facts);
+  const Box box = chain->SourceBox(BoxAt({0, 0, 0}, {9, 9, 9}), VolumeStepKey(0), facts);
   // About x, then y, then z by 90 degrees each: z takes x, y takes y, x takes z, up to sign.
   EXPECT_LE(box.depth, 9 / 2 + 3);
   EXPECT_GE(box.width, 16);

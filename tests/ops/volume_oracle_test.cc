@@ -33,7 +33,7 @@ struct Op {
   int nearest_axis = plan::kNoAxis;
 };
 
-struct Case {
+struct VolumeCase {
   const Op* op = nullptr;
   Box box;
   DrawKey key;
@@ -114,19 +114,19 @@ std::vector<plan::OpStep> StepsOf(const Chain& chain) {
   return plan::SortOps(Json::array(), chain.options().augment).value();
 }
 
-DrawKey KeyOf(const DrawKey& key, const plan::OpStep& step) {
+DrawKey KeyOfStep(const DrawKey& key, const plan::OpStep& step) {
   DrawKey own = key;
   own.op_occurrence = plan::Occurrence(step);
   return own;
 }
 
-void AddGeometry(const Chain& chain, const Case& c, Json& request) {
+void AddGeometry(const Chain& chain, const VolumeCase& c, Json& request) {
   const Extent& patch = chain.options().patch;
   bool mirrored[3] = {};
   request["turns"] = Json::array();
   request["points"] = 0;
   for (const plan::OpStep& step : StepsOf(chain)) {
-    const DrawKey own = KeyOf(c.key, step);
+    const DrawKey own = KeyOfStep(c.key, step);
     if (step.op->number == FlipOptions::kNumber) {
       DrawMirrors(plan::ReadOptions<FlipOptions>(step.options), own, mirrored);
     } else if (step.op->number == AffineOptions::kNumber) {
@@ -148,7 +148,7 @@ void AddGeometry(const Chain& chain, const Case& c, Json& request) {
 }
 
 /// Adds the draws of the ops that change values to the oracle's request.
-void AddDrawn(const Chain& chain, const Case& c, Json& request) {
+void AddDrawn(const Chain& chain, const VolumeCase& c, Json& request) {
   const auto add_whole = [&request, &c](const auto& step) {
     using Step = std::decay_t<decltype(step)>;
     if constexpr (std::is_same_v<Step, BlurStep>) {
@@ -179,7 +179,7 @@ void AddDrawn(const Chain& chain, const Case& c, Json& request) {
   }
 }
 
-Json RequestOf(const Chain& chain, const Case& c) {
+Json RequestOf(const Chain& chain, const VolumeCase& c) {
   const PatchNoise none;
   Json request = {
       {"patch", AxesOf(chain.options().patch)},
@@ -217,12 +217,12 @@ Json RequestOf(const Chain& chain, const Case& c) {
   return request;
 }
 
-std::vector<Case> CasesOf(const std::vector<Op>& ops, std::uint64_t draws) {
-  std::vector<Case> cases;
+std::vector<VolumeCase> VolumeCases(const std::vector<Op>& ops, std::uint64_t draws) {
+  std::vector<VolumeCase> cases;
   for (std::uint64_t ordinal = 0; ordinal < draws; ++ordinal) {
     for (const Op& op : ops) {
       const PhiloxBlock words = Draw({5, 0, ordinal, 3, DrawStream::kPosition}, 0);
-      Case c;
+      VolumeCase c;
       c.op = &op;
       c.facts.step = op.step;
       c.facts.nearest_axis = op.nearest_axis;
@@ -257,7 +257,8 @@ std::vector<std::int16_t> CutOut(const std::vector<std::int16_t>& image, const B
   return out;
 }
 
-void ExpectClose(const Case& c, const std::vector<std::int16_t>& image, const double* expected) {
+void ExpectVolumeClose(const VolumeCase& c, const std::vector<std::int16_t>& image,
+                       const double* expected) {
   const auto chain = ChainOf(*c.op);
   ASSERT_TRUE(chain.ok()) << chain.status();
   const Box box = chain->SourceBox(c.box, c.key, c.facts);
@@ -296,9 +297,9 @@ class VolumeOracle : public ::testing::Test {
 
 TEST_F(VolumeOracle, NumPyAndSciPyMakeTheSamePatches) {
   const std::vector<Op> ops = Ops();
-  const std::vector<Case> cases = CasesOf(ops, 200);
+  const std::vector<VolumeCase> cases = VolumeCases(ops, 200);
   Json request = {{"shape", AxesOf(kImage)}, {"cases", Json::array()}, {"bodies", Json::array()}};
-  for (const Case& c : cases) {
+  for (const VolumeCase& c : cases) {
     const auto chain = ChainOf(*c.op);
     ASSERT_TRUE(chain.ok()) << chain.status();
     request["cases"].push_back(RequestOf(*chain, c));
@@ -308,10 +309,10 @@ TEST_F(VolumeOracle, NumPyAndSciPyMakeTheSamePatches) {
   const auto image = Read<std::int16_t>("image.raw");
   const auto expected = Read<double>("expected.raw");
   std::size_t at = 0;
-  for (const Case& c : cases) {
+  for (const VolumeCase& c : cases) {
     const auto voxels = static_cast<std::size_t>(c.op->patch.Pixels());
     ASSERT_LE(at + voxels, expected.size());
-    ExpectClose(c, image, expected.data() + at);
+    ExpectVolumeClose(c, image, expected.data() + at);
     if (HasFatalFailure()) return;
     at += voxels;
   }
@@ -325,7 +326,7 @@ TEST_F(VolumeOracle, SciPyFindsTheSameBodies) {
     shapes.push_back({1 + seed % 9, 1 + seed * 7 % 23, 1 + seed * 5 % 31});
     request["bodies"].push_back({AxesOf(shapes.back()), seed});
   }
-  request["cases"].push_back(RequestOf(*ChainOf(Ops()[0]), CasesOf({Ops()[0]}, 1)[0]));
+  request["cases"].push_back(RequestOf(*ChainOf(Ops()[0]), VolumeCases({Ops()[0]}, 1)[0]));
   request["shape"] = AxesOf(kImage);
   oracle_.Ask(request);
   if (HasFatalFailure()) return;

@@ -45,6 +45,10 @@ inline ChainOptions VolumeStepOptions(const std::string& steps, const Extent& pa
   return options;
 }
 
+inline DrawKey VolumeStepKey(std::uint64_t ordinal) {
+  return {17, 1, ordinal, 0, DrawStream::kParameters};
+}
+
 inline plan::VolumeFacts VolumeStepFacts() {
   plan::VolumeFacts facts;
   facts.spacing = {1.5, 0.8, 0.8};

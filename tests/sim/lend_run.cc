@@ -19,7 +19,8 @@ using scheduler::PeerId;
 using scheduler::Role;
 using scheduler::SendAction;
 
-constexpr PeerId kAgent = 1, kOperator = 2, kWorker0 = 10, kBorrower = 100, kOwner = 101;
+constexpr PeerId kLendAgent = 1, kLendOperator = 2, kLendWorker0 = 10, kBorrower = 100,
+                 kOwner = 101;
 constexpr TimeMs kOwnersMs = 30'000;
 /// From the time when it is due until the owner has its share: a core at each tick.
 constexpr TimeMs kHandedBackMs = 3'000;
@@ -44,7 +45,7 @@ class LendRun {
     Draw();
     if (!scheduler_.Start(now_).ok()) Broken("the scheduler does not start");
     StartCluster();
-    Tell(kOperator, protocol::ApplyTeams{DumpJson(JsonOf(policy_)), "", ""});
+    Tell(kLendOperator, protocol::ApplyTeams{DumpJson(JsonOf(policy_)), "", ""});
     Submit(kBorrower);
     Pass(dice_.Between(1'000, 25'000));
     if (Count(true) != cores_) Broken("idle cores are not lent");
@@ -82,25 +83,25 @@ class LendRun {
   }
   void Tell(PeerId peer, Body body) { scheduler_.Tell(peer, std::move(body), ++request_, now_); }
   void StartCluster() {
-    scheduler_.Join(kOperator, Role::kOperator, "ops");
+    scheduler_.Join(kLendOperator, Role::kOperator, "ops");
     scheduler_.Join(kBorrower, Role::kSubmitter, "bob", "borrower");
     scheduler_.Join(kOwner, Role::kSubmitter, "ann", "owner");
-    scheduler_.Join(kAgent, Role::kWorker, "node");
+    scheduler_.Join(kLendAgent, Role::kWorker, "node");
     protocol::RegisterAgent agent;
     agent.node = agent.host_identity = "node";
     agent.cpus = static_cast<std::uint32_t>(cores_);
     agent.memory_bytes = 1ull << 32;
     agent.agent_incarnation = 1;
-    Tell(kAgent, agent);
+    Tell(kLendAgent, agent);
     for (std::uint32_t i = 0; i < cores_; ++i) {
-      scheduler_.Join(kWorker0 + i, Role::kWorker, "node");
+      scheduler_.Join(kLendWorker0 + i, Role::kWorker, "node");
       protocol::RegisterWorker worker;
       worker.node = worker.host_identity = "node";
       worker.index = i;
       worker.agent_incarnation = 1;
       worker.worker_incarnation = worker.pid = 100 + i;
       worker.capacity = {1000, 0, 1ull << 30};
-      Tell(kWorker0 + i, worker);
+      Tell(kLendWorker0 + i, worker);
     }
   }
   void Submit(PeerId peer) {
@@ -125,20 +126,20 @@ class LendRun {
     if (!sound.ok()) Broken(std::string(MessageOf(sound)));
   }
   void Beat() {
-    Tell(kAgent, protocol::Heartbeat{});
+    Tell(kLendAgent, protocol::Heartbeat{});
     for (std::size_t i = 0; i < cores_; ++i) {
       protocol::RenewLeases renew;
       for (const Running& one : running_[i]) renew.items.push_back({one.lease.lease, ++progress_});
-      Tell(kWorker0 + i, renew);
+      Tell(kLendWorker0 + i, renew);
     }
   }
   void Deliver(const SendAction& send) {
     if (const auto* submitted = std::get_if<protocol::JobSubmitted>(&send.body)) {
       job_of_[send.peer] = submitted->job;
     } else if (const auto* granted = std::get_if<LeasesGranted>(&send.body)) {
-      for (const TaskLease& lease : granted->tasks) Take(send.peer - kWorker0, lease);
+      for (const TaskLease& lease : granted->tasks) Take(send.peer - kLendWorker0, lease);
     } else if (const auto* revoked = std::get_if<protocol::LeasesRevoked>(&send.body)) {
-      for (const LeaseNumber& lease : revoked->leases) Drop(send.peer - kWorker0, lease);
+      for (const LeaseNumber& lease : revoked->leases) Drop(send.peer - kLendWorker0, lease);
     } else if (std::holds_alternative<protocol::RequestFailed>(send.body)) {
       Broken("a request is refused");
     }
@@ -178,7 +179,7 @@ class LendRun {
     protocol::TaskSpec part;
     part.op = done.borrowed ? "long" : "short";
     if (done.lease.task.index == 0) item.spawned.assign(2'000, part);
-    Tell(kWorker0 + worker, finished);
+    Tell(kLendWorker0 + worker, finished);
   }
 
   Dice dice_;

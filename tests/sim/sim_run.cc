@@ -15,9 +15,9 @@ namespace {
 constexpr time_t kMostCpuSeconds = 60;
 constexpr int kWatched[] = {SIGABRT, SIGSEGV, SIGFPE, SIGVTALRM};
 
-sigjmp_buf back;
+sigjmp_buf return_point;
 
-extern "C" void JumpBack(int number) { siglongjmp(back, number); }
+extern "C" void JumpBack(int number) { siglongjmp(return_point, number); }
 
 void Watch(bool on) {
   struct sigaction action {};
@@ -39,7 +39,7 @@ std::string Cause(int number) {
 RunResult RunSeed(const RunOptions& options) {
   World* const world = new World(options);
   Watch(true);
-  const int number = sigsetjmp(back, 1);
+  const int number = sigsetjmp(return_point, 1);
   if (number != 0) {  // the world is as the signal left it: not to be destroyed
     Watch(false);
     RunResult result;

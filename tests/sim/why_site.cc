@@ -14,9 +14,10 @@ using scheduler::PeerId;
 using scheduler::Role;
 using scheduler::SendAction;
 
-constexpr PeerId kOperator = 1, kAgent0 = 10, kWorker0 = 100, kUser0 = 5'000, kTrainer0 = 10'000;
+constexpr PeerId kSiteOperator = 1, kSiteAgent0 = 10, kSiteWorker0 = 100, kSiteUser0 = 5'000,
+                 kSiteTrainer0 = 10'000;
 constexpr std::uint64_t kMib = 1ull << 20;
-constexpr std::uint32_t kSlots = 3, kWorkersOfNode = 10;
+constexpr std::uint32_t kSiteSlots = 3, kWorkersOfNode = 10;
 
 const char* NameOfClass(Numerics numerics) {
   return numerics == Numerics::kCuda ? "cuda" : numerics == Numerics::kCpu ? "cpu" : "strict";
@@ -29,18 +30,18 @@ Site::Site(std::uint64_t seed)
       scheduler_({}, [this](SendAction&& send) { inbox_.push_back(std::move(send)); }) {
   if (!scheduler_.Start(now_).ok()) broken_ = "the scheduler does not start";
   for (std::size_t u = 0; u < 3; ++u) {
-    users_.push_back({StrCat("team", u / 2), StrCat("user", u), kUser0 + u});
+    users_.push_back({StrCat("team", u / 2), StrCat("user", u), kSiteUser0 + u});
   }
   const std::uint64_t nodes = 1 + dice_.Below(3);
   for (std::uint64_t n = 0; n < nodes; ++n) {
     SiteNode& node = nodes_.emplace_back();
     node.name = StrCat("node", n);
-    node.peer = kAgent0 + n;
+    node.peer = kSiteAgent0 + n;
     const std::uint64_t workers = 1 + dice_.Below(3);
     std::uint64_t memory = 0;
     for (std::uint64_t w = 0; w < workers; ++w) {
       SiteWorker& worker = node.workers.emplace_back();
-      worker.peer = kWorker0 + n * kWorkersOfNode + w;
+      worker.peer = kSiteWorker0 + n * kWorkersOfNode + w;
       worker.capacity = {1000, dice_.Chance(0.3) ? 1u : 0u,
                          (dice_.Chance(0.5) ? 512 : 2048) * kMib};
       if (worker.capacity.gpus != 0 && dice_.Chance(0.5)) worker.numerics = Numerics::kCuda;
@@ -57,7 +58,7 @@ Site::Site(std::uint64_t seed)
 void Site::Restart() {
   inbox_.clear();
   if (incarnation_ != 0 && !scheduler_.Start(now_).ok()) broken_ = "the scheduler does not restart";
-  scheduler_.Join(kOperator, Role::kOperator, "ops");
+  scheduler_.Join(kSiteOperator, Role::kOperator, "ops");
   for (const User& user : users_)
     scheduler_.Join(user.peer, Role::kSubmitter, user.name, user.team);
   for (SiteNode& node : nodes_) {
@@ -258,7 +259,7 @@ void Site::FinishShard(SiteWorker& worker, const ShardLease& lease) {
   Tell(worker.peer, returned);
   SiteJob& job = jobs_.at(lease.stream);
   if (!job.attached) return;
-  Tell(kTrainer0 + job.id, protocol::ShardsCounted{job.id, 0, {{item.lease, item.shard}}});
+  Tell(kSiteTrainer0 + job.id, protocol::ShardsCounted{job.id, 0, {{item.lease, item.shard}}});
   if (dice_.Chance(0.5)) return;
   protocol::AnnounceSlots announce;  // its batch may not be whole: it is given up
   announce.stream = job.id;
@@ -268,7 +269,7 @@ void Site::FinishShard(SiteWorker& worker, const ShardLease& lease) {
                             0,
                             0,
                             {}});
-  Tell(kTrainer0 + job.id, announce);
+  Tell(kSiteTrainer0 + job.id, announce);
 }
 
 void Site::Crash() {
@@ -300,7 +301,7 @@ void Site::Pass(TimeMs ms) {
         if (!nodes_[n].silent) Beat(nodes_[n]);
       }
       for (const auto& [id, job] : jobs_) {
-        if (job.attached) Tell(kTrainer0 + id, protocol::Heartbeat{});
+        if (job.attached) Tell(kSiteTrainer0 + id, protocol::Heartbeat{});
       }
     }
     scheduler_.Tick(now_);
@@ -327,27 +328,27 @@ void Site::AttachTrainer(JobId id) {
   if (found == jobs_.end() || !found->second.is_stream || found->second.attached) return;
   SiteJob& job = found->second;
   const User& user = users_[job.user];
-  scheduler_.Join(kTrainer0 + id, Role::kSubmitter, user.name, user.team);
+  scheduler_.Join(kSiteTrainer0 + id, Role::kSubmitter, user.name, user.team);
   protocol::AttachTrainer attach;
   attach.stream = id;
   attach.trainer_incarnation = job.trainer_incarnation = ++incarnation_;
   attach.endpoint.host_identity = StrCat("host-", nodes_[job.host].name);
-  for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
+  for (std::uint32_t slot = 0; slot < kSiteSlots; ++slot) {
     attach.slots.push_back(
         {slot, job.generations[slot] += 1, protocol::SlotState::kFree, 0, 0, {}});
   }
   job.attached = true;
-  Tell(kTrainer0 + id, attach);
+  Tell(kSiteTrainer0 + id, attach);
 }
 
 void Site::AddNode(std::size_t host, Numerics numerics) {
   const std::size_t number = nodes_.size();
   SiteNode& node = nodes_.emplace_back();
   node.name = StrCat("more", number);
-  node.peer = kAgent0 + number;
+  node.peer = kSiteAgent0 + number;
   node.capacity = {64'000, 8, 1ull << 40};
   SiteWorker& worker = node.workers.emplace_back();
-  worker.peer = kWorker0 + number * kWorkersOfNode;
+  worker.peer = kSiteWorker0 + number * kWorkersOfNode;
   worker.capacity = node.capacity;
   worker.numerics = numerics;
   scheduler_.Join(node.peer, Role::kWorker, node.name);
@@ -379,7 +380,7 @@ bool Site::FinishPlanning() {
 
 void Site::End(JobId job) { Change(protocol::CancelJob{job}); }
 
-void Site::Change(const Body& body) { Tell(kOperator, body); }
+void Site::Change(const Body& body) { Tell(kSiteOperator, body); }
 
 void Site::Tell(PeerId peer, Body body) {
   scheduler_.Tell(peer, std::move(body), ++request_, now_);
@@ -408,7 +409,7 @@ void Site::Deliver(const SendAction& send) {
     jobs_.at(failed->stream).attached = false;
     ++failures_;
   } else if (std::holds_alternative<protocol::RequestFailed>(send.body)) {
-    if (send.peer >= kTrainer0) jobs_.at(send.peer - kTrainer0).attached = false;
+    if (send.peer >= kSiteTrainer0) jobs_.at(send.peer - kSiteTrainer0).attached = false;
   } else if (const auto* fence = std::get_if<protocol::FenceShard>(&send.body)) {
     Fence(*fence);
   }
@@ -442,7 +443,7 @@ void Site::Fence(const protocol::FenceShard& fence) {
                 fence.shard.epoch,
                 fence.shard.batch,
                 {}};
-  if (job.attached) Tell(kTrainer0 + job.id, fenced);
+  if (job.attached) Tell(kSiteTrainer0 + job.id, fenced);
 }
 
 void Site::Kill(SiteNode& node, const protocol::KillWorker& kill) {
@@ -489,7 +490,7 @@ protocol::JobExplained Site::Why(JobId job, PeerId peer) {
 
 protocol::JobRow Site::Row(JobId job) {
   row_.reset();
-  Tell(kOperator, protocol::DescribeJobs{{job}, 0});
+  Tell(kSiteOperator, protocol::DescribeJobs{{job}, 0});
   return row_.value_or(protocol::JobRow{});
 }
 

@@ -13,8 +13,6 @@ std::string_view Begun(std::string_view text) {
   return first == std::string_view::npos ? std::string_view() : text.substr(first);
 }
 
-Status Refuse(std::string_view cause) { return InvalidArgument(cause); }
-
 }  // namespace
 
 Status AnnotationLimits::Add(const Vertex& vertex) {
@@ -44,24 +42,28 @@ AnnotationFormat FormatOf(std::string_view first_bytes) {
 
 StatusOr<Annotations> ReadAnnotations(std::string_view text, std::string_view class_from) {
   const std::string_view begun = Begun(text);
-  if (begun.empty()) return Refuse("the file is empty");
+  if (begun.empty()) return InvalidArgument("the file is empty");
   switch (FormatOf(begun)) {
     case AnnotationFormat::kGeoJson: {
       PB_ASSIGN_OR_RETURN(Annotations out, ReadGeoJson(begun, class_from));
-      if (out.outlines.empty() && out.without_area == 0) return Refuse("no annotation in it");
+      if (out.outlines.empty() && out.without_area == 0) {
+        return InvalidArgument("no annotation in it");
+      }
       return out;
     }
     case AnnotationFormat::kXml: {
       if (!class_from.empty()) {
-        return Refuse(
-            StrCat("XML has no property '", class_from, "': --class-from is for GeoJSON"));
+        return InvalidArgument("XML has no property '", class_from,
+                               "': --class-from is for GeoJSON");
       }
       PB_ASSIGN_OR_RETURN(Annotations out, ReadAnnotationXml(begun));
-      if (out.outlines.empty() && out.without_area == 0) return Refuse("no annotation in it");
+      if (out.outlines.empty() && out.without_area == 0) {
+        return InvalidArgument("no annotation in it");
+      }
       return out;
     }
     default:
-      return Refuse("neither GeoJSON, nor XML of ASAP or ImageScope, nor a TIFF mask");
+      return InvalidArgument("neither GeoJSON, nor XML of ASAP or ImageScope, nor a TIFF mask");
   }
 }
 

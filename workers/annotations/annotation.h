@@ -26,6 +26,11 @@ struct Vertex {
   bool operator==(const Vertex&) const = default;
 };
 
+/// The side of the line from `a` to `b` that `p` lies on: above 0 right of it, 0 on the line.
+inline double SideOf(const Vertex& a, const Vertex& b, const Vertex& p) {
+  return (b.x - a.x) * (p.y - a.y) - (b.y - a.y) * (p.x - a.x);
+}
+
 using Ring = std::vector<Vertex>;  ///< closed: the last vertex is joined to the first
 
 /// The area within an odd number of `rings` (an outline and its holes), without the area of

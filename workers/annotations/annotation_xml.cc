@@ -17,15 +17,13 @@ namespace {
 constexpr int kEllipseCorners = 720;
 constexpr double kMinMpp = 1e-3, kMaxMpp = 1e3;
 
-Status Refuse(std::string_view cause) { return InvalidArgument(cause); }
-
-std::string_view TextOf(const pugi::xml_node& node, const char* name) {
+std::string_view AttributeOf(const pugi::xml_node& node, const char* name) {
   return node.attribute(name).value();
 }
 
 /// The attribute as a number, with the point that XML has whatever the locale; nullopt else.
 std::optional<double> NumberOf(const pugi::xml_node& node, const char* name) {
-  std::string_view text = TextOf(node, name);
+  std::string_view text = AttributeOf(node, name);
   if (!text.empty() && text[0] == '+') text.remove_prefix(1);
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -55,8 +53,8 @@ class XmlReader {
     const pugi::xml_parse_result parsed =
         document.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
     if (!parsed) {
-      return Refuse(StrCat("not XML: ", parsed.description(), " at byte ",
-                           static_cast<std::int64_t>(parsed.offset)));
+      return InvalidArgument("not XML: ", parsed.description(), " at byte ",
+                             static_cast<std::int64_t>(parsed.offset));
     }
     const pugi::xml_node root = document.document_element();
     if (std::strcmp(root.name(), "ASAP_Annotations") == 0) {
@@ -64,8 +62,8 @@ class XmlReader {
     } else if (std::strcmp(root.name(), "Annotations") == 0) {
       PB_RETURN_IF_ERROR(ReadImageScope(root));
     } else {
-      return Refuse(StrCat("XML of <", std::string_view(root.name()).substr(0, 50),
-                           ">, not of ASAP or ImageScope"));
+      return InvalidArgument("XML of <", std::string_view(root.name()).substr(0, 50),
+                             ">, not of ASAP or ImageScope");
     }
     return std::move(out_);
   }
@@ -73,7 +71,7 @@ class XmlReader {
  private:
   StatusOr<Vertex> VertexOf(const pugi::xml_node& node) {
     const auto x = NumberOf(node, "X"), y = NumberOf(node, "Y");
-    if (!x || !y) return Refuse("a vertex without numbers X and Y");
+    if (!x || !y) return InvalidArgument("a vertex without numbers X and Y");
     const Vertex vertex{*x, *y};
     PB_RETURN_IF_ERROR(limits_.Add(vertex));
     return vertex;
@@ -99,18 +97,18 @@ class XmlReader {
     std::int64_t number = 0;
     for (const pugi::xml_node& node : root.child("Annotations").children("Annotation")) {
       const std::string where = StrCat("annotation ", number++);
-      const std::string_view type = TextOf(node, "Type");
+      const std::string_view type = AttributeOf(node, "Type");
       const bool has_area = type == "Polygon" || type == "Spline" || type == "Rectangle";
       const bool is_known =
           has_area || type == "Dot" || type == "PointSet" || type == "Measurement";
-      if (!is_known) return Refuse(StrCat(where, ": type '", type.substr(0, 50), "'"));
+      if (!is_known) return InvalidArgument(where, ": type '", type.substr(0, 50), "'");
       auto ring = CoordinatesOf(node);
       if (!ring.ok()) return Annotate(ring.status(), where);
       if (!has_area) {
         ++out_.without_area;
         continue;
       }
-      const std::string_view group = TextOf(node, "PartOfGroup");
+      const std::string_view group = AttributeOf(node, "PartOfGroup");
       const bool is_named = !group.empty() && group != "None";
       PB_RETURN_IF_ERROR(
           Add(std::string(is_named ? group : "unclassified"), where, {{std::move(*ring)}, {}}));
@@ -121,8 +119,9 @@ class XmlReader {
   Status Add(std::string name, const std::string& where, Polygon polygon) {
     for (Ring& ring : polygon.rings) {
       if (ring.size() > 1 && ring.front() == ring.back()) ring.pop_back();
-      if (ring.size() < 3)
-        return Refuse(StrCat(where, ": a polygon ring of only ", ring.size(), " points"));
+      if (ring.size() < 3) {
+        return InvalidArgument(where, ": a polygon ring of only ", ring.size(), " points");
+      }
     }
     PB_RETURN_IF_ERROR(limits_.AddOutline());
     out_.outlines.push_back({std::move(name), where, {std::move(polygon)}});
@@ -130,10 +129,10 @@ class XmlReader {
   }
 
   static std::string LayerName(const pugi::xml_node& layer) {
-    const std::string_view name = TextOf(layer, "Name");
+    const std::string_view name = AttributeOf(layer, "Name");
     if (!name.empty()) return std::string(name);
     for (const pugi::xml_node& node : layer.child("Attributes").children("Attribute")) {
-      const std::string_view key = TextOf(node, "Name"), value = TextOf(node, "Value");
+      const std::string_view key = AttributeOf(node, "Name"), value = AttributeOf(node, "Value");
       if (!value.empty()) return std::string(value);
       if (!key.empty() && key != "Description") return std::string(key);
     }
@@ -142,7 +141,7 @@ class XmlReader {
 
   /// Empty for a region without area.
   StatusOr<Ring> RegionOf(const pugi::xml_node& region) {
-    const std::string_view type = TextOf(region, "Type");
+    const std::string_view type = AttributeOf(region, "Type");
     Ring ring;
     for (const pugi::xml_node& node : region.child("Vertices").children()) {
       const bool is_vertex =
@@ -181,12 +180,13 @@ class XmlReader {
       if (!ring.ok()) return Annotate(ring.status(), where);
       if (ring->empty()) {
         ++out_.without_area;
-      } else if (TextOf(region, "NegativeROA") == "1") {
-        if (ring->size() < 3)
-          return Refuse(StrCat(where, ": a polygon ring of only ", ring->size(), " points"));
+      } else if (AttributeOf(region, "NegativeROA") == "1") {
+        if (ring->size() < 3) {
+          return InvalidArgument(where, ": a polygon ring of only ", ring->size(), " points");
+        }
         negative.push_back(std::move(*ring));
       } else {
-        const std::string_view text = TextOf(region, "Text");
+        const std::string_view text = AttributeOf(region, "Text");
         std::string called = !name.empty() ? name : std::string(text);
         if (called.empty()) called = "unclassified";
         PB_RETURN_IF_ERROR(Add(std::move(called), where, {{std::move(*ring)}, {}}));
@@ -200,11 +200,11 @@ class XmlReader {
 
   Status ReadImageScope(const pugi::xml_node& root) {
     out_.format = "imagescope";
-    if (!TextOf(root, "MicronsPerPixel").empty()) {
+    if (!AttributeOf(root, "MicronsPerPixel").empty()) {
       out_.mpp = NumberOf(root, "MicronsPerPixel");
       if (out_.mpp == 0.0) out_.mpp.reset();  // how it says that it does not know
       if (out_.mpp && (*out_.mpp < kMinMpp || *out_.mpp > kMaxMpp)) {
-        return Refuse(StrCat("MicronsPerPixel ", *out_.mpp));
+        return InvalidArgument("MicronsPerPixel ", *out_.mpp);
       }
     }
     std::int64_t number = 0;

@@ -10,8 +10,6 @@ namespace {
 /// Depth of geometries within geometries.
 constexpr int kMaxCollections = 16;
 
-Status Refuse(std::string_view cause) { return InvalidArgument(cause); }
-
 std::string TypeOf(const Json& object) {
   const auto type = object.is_object() ? object.find("type") : object.end();
   const bool has = object.is_object() && type != object.end() && type->is_string();
@@ -101,14 +99,17 @@ class GeoJsonReader {
     if (rest.is_null() || type == "FeatureCollection") {
       const bool has_list =
           rest.is_null() || (rest.contains("features") && rest["features"].is_array());
-      return has_list ? absl::OkStatus() : Refuse("a FeatureCollection without a list of features");
+      return has_list ? absl::OkStatus()
+                      : InvalidArgument("a FeatureCollection without a list of features");
     }
     if (IsGeometry(type)) return AddOutline(rest, "unclassified", "the geometry");
-    if (!rest.is_array()) return Refuse("not GeoJSON: no type of Feature, collection or geometry");
+    if (!rest.is_array()) {
+      return InvalidArgument("not GeoJSON: no type of Feature, collection or geometry");
+    }
     for (std::size_t i = 0; i < rest.size(); ++i) {
       if (rest[i].is_null()) continue;  // a feature
       if (!IsGeometry(TypeOf(rest[i]))) {
-        return Refuse(StrCat("item ", i, ": neither a Feature nor a geometry"));
+        return InvalidArgument("item ", i, ": neither a Feature nor a geometry");
       }
       PB_RETURN_IF_ERROR(AddOutline(rest[i], "unclassified", StrCat("item ", i)));
     }
@@ -140,18 +141,19 @@ class GeoJsonReader {
 
   Status AddGeometry(const Json& geometry, int depth, Outline& outline) {
     const std::string type = TypeOf(geometry);
-    if (!IsGeometry(type)) return Refuse(StrCat("geometry of type '", type.substr(0, 50), "'"));
+    if (!IsGeometry(type)) return InvalidArgument("geometry of type '", type.substr(0, 50), "'");
     if (type == "GeometryCollection") {
       const auto list = geometry.find("geometries");
       if (list == geometry.end() || !list->is_array() || depth == kMaxCollections) {
-        return Refuse("a GeometryCollection without geometries, or within too many others");
+        return InvalidArgument(
+            "a GeometryCollection without geometries, or within too many others");
       }
       for (const Json& one : *list) PB_RETURN_IF_ERROR(AddGeometry(one, depth + 1, outline));
       return absl::OkStatus();
     }
     const auto coordinates = geometry.find("coordinates");
     if (coordinates == geometry.end() || !coordinates->is_array()) {
-      return Refuse(StrCat("a ", type, " without coordinates"));
+      return InvalidArgument("a ", type, " without coordinates");
     }
     if (type == "Polygon") return AddPolygon(*coordinates, outline);
     if (type != "MultiPolygon") return absl::OkStatus();  // no area
@@ -160,7 +162,7 @@ class GeoJsonReader {
   }
 
   Status AddPolygon(const Json& rings, Outline& outline) {
-    if (!rings.is_array() || rings.empty()) return Refuse("a polygon without rings");
+    if (!rings.is_array() || rings.empty()) return InvalidArgument("a polygon without rings");
     Polygon polygon;
     for (const Json& ring : rings) {
       PB_ASSIGN_OR_RETURN(Ring one, ReadRing(ring));
@@ -171,17 +173,17 @@ class GeoJsonReader {
   }
 
   StatusOr<Ring> ReadRing(const Json& list) {
-    if (!list.is_array()) return Refuse("a ring that is not a list of points");
+    if (!list.is_array()) return InvalidArgument("a ring that is not a list of points");
     Ring ring;
     for (const Json& point : list) {
       if (!point.is_array() || point.size() < 2 || !point[0].is_number() || !point[1].is_number()) {
-        return Refuse("a point that is not [x, y]");
+        return InvalidArgument("a point that is not [x, y]");
       }
       ring.push_back({point[0].get<double>(), point[1].get<double>()});
       PB_RETURN_IF_ERROR(limits_.Add(ring.back()));
     }
     if (ring.size() > 1 && ring.front() == ring.back()) ring.pop_back();
-    if (ring.size() < 3) return Refuse(StrCat("a polygon ring of only ", ring.size(), " points"));
+    if (ring.size() < 3) return InvalidArgument("a polygon ring of only ", ring.size(), " points");
     return ring;
   }
 

@@ -18,13 +18,9 @@ struct Edge {
   double left, right;
 };
 
-double Side(const Vertex& a, const Vertex& b, const Vertex& p) {
-  return (b.x - a.x) * (p.y - a.y) - (b.y - a.y) * (p.x - a.x);
-}
-
 bool Cross(const Edge& e, const Edge& f) {
-  const double a = Side(e.a, e.b, f.a), b = Side(e.a, e.b, f.b);
-  const double c = Side(f.a, f.b, e.a), d = Side(f.a, f.b, e.b);
+  const double a = SideOf(e.a, e.b, f.a), b = SideOf(e.a, e.b, f.b);
+  const double c = SideOf(f.a, f.b, e.a), d = SideOf(f.a, f.b, e.b);
   return ((a > 0 && b < 0) || (a < 0 && b > 0)) && ((c > 0 && d < 0) || (c < 0 && d > 0));
 }
 
@@ -44,14 +40,14 @@ constexpr double kEndless = std::numeric_limits<double>::infinity();
 /// Around a box, so that rounding moves no edge into it.
 constexpr double kMargin = 2;
 
-enum Side : unsigned { kAbove = 1, kBelow = 2, kLeft = 4, kRight = 8 };
+enum FrameSide : unsigned { kAbove = 1, kBelow = 2, kLeftOf = 4, kRightOf = 8 };
 
 struct Frame {
   double left, top, right, bottom;
 
   unsigned SidesOf(const Vertex& v) const {
-    return (v.y < top ? kAbove : 0u) | (v.y > bottom ? kBelow : 0u) | (v.x < left ? kLeft : 0u) |
-           (v.x > right ? kRight : 0u);
+    return (v.y < top ? kAbove : 0u) | (v.y > bottom ? kBelow : 0u) | (v.x < left ? kLeftOf : 0u) |
+           (v.x > right ? kRightOf : 0u);
   }
 };
 

@@ -18,10 +18,6 @@ constexpr std::size_t kMostTogether = 1024;
 /// Side of the cells, in pixels, in which vertices are looked for.
 constexpr double kCell = 16;
 
-double Side(const Vertex& a, const Vertex& b, const Vertex& p) {
-  return (b.x - a.x) * (p.y - a.y) - (b.y - a.y) * (p.x - a.x);
-}
-
 double DistanceToLine(const Vertex& a, const Vertex& b, const Vertex& p) {
   const double x = b.x - a.x, y = b.y - a.y, length = x * x + y * y;
   const double along =
@@ -31,7 +27,7 @@ double DistanceToLine(const Vertex& a, const Vertex& b, const Vertex& p) {
 
 /// Within the triangle or on its edges.
 bool IsIn(const Vertex& a, const Vertex& b, const Vertex& c, const Vertex& p) {
-  const double sides[] = {Side(a, b, p), Side(b, c, p), Side(c, a, p)};
+  const double sides[] = {SideOf(a, b, p), SideOf(b, c, p), SideOf(c, a, p)};
   const bool is_left = std::any_of(sides, sides + 3, [](double s) { return s > 0; });
   const bool is_right = std::any_of(sides, sides + 3, [](double s) { return s < 0; });
   return !(is_left && is_right);
@@ -92,7 +88,7 @@ class Straightener {
     Node& node = nodes_[i];
     if (node.is_queued) queue_.erase({node.area, i});
     node.area =
-        std::abs(Side(nodes_[node.before].vertex, node.vertex, nodes_[node.after].vertex)) / 2;
+        std::abs(SideOf(nodes_[node.before].vertex, node.vertex, nodes_[node.after].vertex)) / 2;
     node.is_queued = true;
     queue_.emplace(node.area, i);
   }

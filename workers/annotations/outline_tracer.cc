@@ -23,9 +23,9 @@ Vertex PointOf(std::uint64_t key) {
           static_cast<double>(key >> kHalfBits & kHalfMask) / 2};
 }
 
-enum Edge : std::uint8_t { kTop, kRight, kBottom, kLeft };
+enum SquareEdge : std::uint8_t { kTop, kRight, kBottom, kLeft };
 struct Step {
-  Edge from, to;
+  SquareEdge from, to;
 };
 
 /// Lines through the square between four pixel centres, with the class on the right hand; which of
@@ -52,7 +52,7 @@ const std::vector<Step>& StepsOf(unsigned which) {
   return kSteps[which];
 }
 
-std::uint64_t PointOn(Edge edge, std::uint8_t value, std::int64_t x, std::int64_t y) {
+std::uint64_t PointOn(SquareEdge edge, std::uint8_t value, std::int64_t x, std::int64_t y) {
   switch (edge) {
     case kTop:
       return KeyOf(value, 2 * x, 2 * y - 1);

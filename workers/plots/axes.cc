@@ -12,7 +12,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr Color kInk = {40, 40, 40}, kGridColor = {205, 208, 212};
+constexpr Color kAxisInk = {40, 40, 40}, kGridColor = {205, 208, 212};
 constexpr double kTickLength = 8, kMinorTickLength = 4, kTickTextSize = 19, kTitleSize = 22;
 constexpr double kGridDash = 5;
 constexpr int kMaxTicks = 50;
@@ -102,7 +102,7 @@ Scale RoundScale(double low, double high) {
   return {std::floor(low / step + 1e-9) * step, std::ceil(high / step - 1e-9) * step, false};
 }
 
-Panel::Panel(Drawing& drawing, Point top_left, Point bottom_right, Axis x, Axis y)
+Panel::Panel(Drawing& drawing, PlotPoint top_left, PlotPoint bottom_right, Axis x, Axis y)
     : drawing_(drawing),
       top_left_(top_left),
       bottom_right_(bottom_right),
@@ -127,9 +127,9 @@ void Panel::Grid() {
 
 void Panel::Frame() {
   Stroke stroke;
-  stroke.color = kInk;
+  stroke.color = kAxisInk;
   stroke.width = 1.8;
-  const std::array<Point, 5> corners = {
+  const std::array<PlotPoint, 5> corners = {
       top_left_, {right(), top()}, bottom_right_, {left(), bottom()}, top_left_};
   drawing_.DrawLine(corners, stroke);
   TextStyle text;
@@ -138,7 +138,8 @@ void Panel::Frame() {
   for (const Tick& tick : x_.ticks) {
     const double x = AtX(tick.value);
     const double length = tick.label.empty() ? kMinorTickLength : kTickLength;
-    drawing_.DrawLine(std::array<Point, 2>{Point{x, bottom()}, {x, bottom() + length}}, stroke);
+    drawing_.DrawLine(std::array<PlotPoint, 2>{PlotPoint{x, bottom()}, {x, bottom() + length}},
+                      stroke);
     drawing_.DrawText({x, bottom() + kTickLength + kTickTextSize}, tick.label, text);
   }
   text.align = Align::kRight;
@@ -146,7 +147,7 @@ void Panel::Frame() {
   for (const Tick& tick : y_.ticks) {
     const double y = AtY(tick.value);
     const double length = tick.label.empty() ? kMinorTickLength : kTickLength;
-    drawing_.DrawLine(std::array<Point, 2>{Point{left() - length, y}, {left(), y}}, stroke);
+    drawing_.DrawLine(std::array<PlotPoint, 2>{PlotPoint{left() - length, y}, {left(), y}}, stroke);
     drawing_.DrawText({left() - kTickLength - 6, y + 0.36 * kTickTextSize}, tick.label, text);
     widest = std::max(widest, drawing_.TextWidth(tick.label, text));
   }
@@ -160,7 +161,7 @@ void Panel::Frame() {
 }
 
 void Panel::Line(std::span<const double> xs, std::span<const double> ys, const Stroke& stroke) {
-  std::vector<Point> points;
+  std::vector<PlotPoint> points;
   for (std::size_t i = 0; i < xs.size(); ++i) points.push_back(At(xs[i], ys[i]));
   drawing_.Clip(top_left_, bottom_right_);
   drawing_.DrawLine(points, stroke);
@@ -169,7 +170,7 @@ void Panel::Line(std::span<const double> xs, std::span<const double> ys, const S
 
 void Panel::Band(std::span<const double> xs, std::span<const double> lows,
                  std::span<const double> highs, Color color) {
-  std::vector<Point> points;
+  std::vector<PlotPoint> points;
   for (std::size_t i = 0; i < xs.size(); ++i) points.push_back(At(xs[i], highs[i]));
   for (std::size_t i = xs.size(); i-- > 0;) points.push_back(At(xs[i], lows[i]));
   drawing_.Clip(top_left_, bottom_right_);
@@ -180,13 +181,13 @@ void Panel::Band(std::span<const double> xs, std::span<const double> lows,
 void Panel::VerticalLine(double x, const Stroke& stroke) {
   const double at = AtX(x);
   if (at < left() - 0.5 || at > right() + 0.5) return;
-  drawing_.DrawLine(std::array<Point, 2>{Point{at, bottom()}, {at, top()}}, stroke);
+  drawing_.DrawLine(std::array<PlotPoint, 2>{PlotPoint{at, bottom()}, {at, top()}}, stroke);
 }
 
 void Panel::HorizontalLine(double y, const Stroke& stroke) {
   const double at = AtY(y);
   if (at < top() - 0.5 || at > bottom() + 0.5) return;
-  drawing_.DrawLine(std::array<Point, 2>{Point{left(), at}, {right(), at}}, stroke);
+  drawing_.DrawLine(std::array<PlotPoint, 2>{PlotPoint{left(), at}, {right(), at}}, stroke);
 }
 
 std::vector<double> SpreadOut(std::span<const double> wanted, double gap, double low, double high) {

@@ -39,7 +39,7 @@ struct Axis {
 /// A rectangle of the drawing with axes at its left and below. Drawing order: Grid, data, Frame.
 class Panel {
  public:
-  Panel(Drawing& drawing, Point top_left, Point bottom_right, Axis x, Axis y);
+  Panel(Drawing& drawing, PlotPoint top_left, PlotPoint bottom_right, Axis x, Axis y);
 
   double left() const { return top_left_.x; }
   double right() const { return bottom_right_.x; }
@@ -49,7 +49,7 @@ class Panel {
   const Axis& y() const { return y_; }
   double AtX(double x) const;
   double AtY(double y) const;
-  Point At(double x, double y) const { return {AtX(x), AtY(y)}; }
+  PlotPoint At(double x, double y) const { return {AtX(x), AtY(y)}; }
 
   void Grid();
   /// The frame, ticks and titles: above the data, so that it covers their ends.
@@ -64,7 +64,7 @@ class Panel {
 
  private:
   Drawing& drawing_;
-  Point top_left_, bottom_right_;
+  PlotPoint top_left_, bottom_right_;
   Axis x_, y_;
 };
 

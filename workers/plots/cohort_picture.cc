@@ -21,11 +21,10 @@ using results::SpectraFigures;
 using results::SpectraSlide;
 using results::UsualRange;
 
-constexpr int kWidth = 1720;
 constexpr double kTop = 150, kBelow = 240;  ///< pixels above and below the panels
 constexpr double kRowHeight = 30, kLeastHeight = 210, kManyHeight = 860;
 constexpr double kNamesLeft = 290, kRanksLeft = 160;  ///< where panels begin beside names, ranks
-constexpr double kLevelWidth = 560, kGap = 46, kFocusWidth = 330;
+constexpr double kLevelWidth = 560, kPanelGap = 46, kFocusWidth = 330;
 constexpr std::size_t kMaxNotes = 24;  ///< outliers named at the side of a large cohort
 
 /// Some reason begins with `word`.
@@ -48,9 +47,9 @@ class CohortPicture {
                       : std::max(kLeastHeight,
                                  kRowHeight * static_cast<double>(document.slides.size()) + 16)),
         left_(many_ ? kRanksLeft : kNamesLeft),
-        focus_left_(left_ + kLevelWidth + kGap),
+        focus_left_(left_ + kLevelWidth + kPanelGap),
         notes_left_(focus_left_ + kFocusWidth + 44),
-        page_(kWidth, static_cast<int>(kTop + height_ + kBelow), document),
+        page_(kPageWidth, static_cast<int>(kTop + height_ + kBelow), document),
         order_(document.slides.size()) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     std::stable_sort(order_.begin(), order_.end(),
@@ -141,7 +140,7 @@ class CohortPicture {
 
   /// A slide's disc in the focus panel; one beyond the scale stays at the edge.
   void DrawFocus(const Panel& focus, std::size_t rank, double radius, Color color) {
-    const Point at = focus.At(Slide(rank).focus_db, Row(rank));
+    const PlotPoint at = focus.At(Slide(rank).focus_db, Row(rank));
     page_.drawing().FillDisc({std::clamp(at.x, focus.left(), focus.right()), at.y}, radius, color);
   }
 
@@ -159,9 +158,9 @@ class CohortPicture {
       const Stroke stroke{color, 2.4};
       const double low = levels.AtX(all.mean_db - all.std_db);
       const double high = levels.AtX(all.mean_db + all.std_db);
-      page_.drawing().DrawLine(std::array<Point, 2>{Point{low, y}, {high, y}}, stroke);
+      page_.drawing().DrawLine(std::array<PlotPoint, 2>{PlotPoint{low, y}, {high, y}}, stroke);
       for (const double x : {low, high}) {
-        page_.drawing().DrawLine(std::array<Point, 2>{Point{x, y - 6}, {x, y + 6}}, stroke);
+        page_.drawing().DrawLine(std::array<PlotPoint, 2>{PlotPoint{x, y - 6}, {x, y + 6}}, stroke);
       }
       page_.drawing().FillDisc(levels.At(all.mean_db, Row(rank)), 6, color);
       DrawFocus(focus, rank, 6, color);
@@ -169,7 +168,7 @@ class CohortPicture {
   }
 
   void DrawMany(Panel& levels, Panel& focus) {
-    std::vector<Point> middle, outline;
+    std::vector<PlotPoint> middle, outline;
     for (std::size_t rank = 0; rank < order_.size(); ++rank) {
       const SpectraFigures& all = Slide(rank);
       middle.push_back(levels.At(all.mean_db, Row(rank)));
@@ -240,10 +239,10 @@ class CohortPicture {
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       const SpectraSlide& slide = Slide(ranks[i]);
       const std::string reasons = StrJoin(slide.outlier_reasons, ", ");
-      const double room = kWidth - notes_left_ - 24;
-      const std::array<Point, 3> leader = {Point{focus.right() + 4, wanted[i]},
-                                           {focus.right() + 14, wanted[i]},
-                                           {notes_left_ - 8, places[i]}};
+      const double room = kPageWidth - notes_left_ - 24;
+      const std::array<PlotPoint, 3> leader = {PlotPoint{focus.right() + 4, wanted[i]},
+                                               {focus.right() + 14, wanted[i]},
+                                               {notes_left_ - 8, places[i]}};
       page_.drawing().DrawLine(leader, Stroke{kAccent, 1.3});
       const double id_room = std::max(0.0, room - page_.drawing().TextWidth(": " + reasons, style));
       const std::string text =

@@ -127,11 +127,11 @@ double Snapped(double value) {
   return std::nearbyint(std::min(value, kFar) * kSnap) / kSnap;
 }
 
-Point Snapped(Point point) { return {Snapped(point.x), Snapped(point.y)}; }
+PlotPoint Snapped(PlotPoint point) { return {Snapped(point.x), Snapped(point.y)}; }
 
-void AddLines(cairo_t* context, std::span<const Point> points) {
-  for (const Point& point : points) {
-    const Point at = Snapped(point);
+void AddLines(cairo_t* context, std::span<const PlotPoint> points) {
+  for (const PlotPoint& point : points) {
+    const PlotPoint at = Snapped(point);
     cairo_line_to(context, at.x, at.y);
   }
 }
@@ -192,8 +192,8 @@ void Drawing::SetColor(Color color) {
                         color.alpha);
 }
 
-void Drawing::Clip(Point top_left, Point bottom_right) {
-  const Point a = Snapped(top_left), b = Snapped(bottom_right);
+void Drawing::Clip(PlotPoint top_left, PlotPoint bottom_right) {
+  const PlotPoint a = Snapped(top_left), b = Snapped(bottom_right);
   const double left = std::floor(a.x), top = std::floor(a.y);
   ClipNothing();
   cairo_rectangle(context_.get(), left, top, std::ceil(b.x) - left, std::ceil(b.y) - top);
@@ -202,14 +202,14 @@ void Drawing::Clip(Point top_left, Point bottom_right) {
 
 void Drawing::ClipNothing() { cairo_reset_clip(context_.get()); }
 
-void Drawing::FillRect(Point top_left, Point bottom_right, Color color) {
-  const Point a = Snapped(top_left), b = Snapped(bottom_right);
+void Drawing::FillRect(PlotPoint top_left, PlotPoint bottom_right, Color color) {
+  const PlotPoint a = Snapped(top_left), b = Snapped(bottom_right);
   SetColor(color);
   cairo_rectangle(context_.get(), a.x, a.y, b.x - a.x, b.y - a.y);
   cairo_fill(context_.get());
 }
 
-void Drawing::FillPolygon(std::span<const Point> points, Color color) {
+void Drawing::FillPolygon(std::span<const PlotPoint> points, Color color) {
   SetColor(color);
   AddLines(context_.get(), points);
   cairo_close_path(context_.get());
@@ -218,14 +218,14 @@ void Drawing::FillPolygon(std::span<const Point> points, Color color) {
   cairo_set_fill_rule(context_.get(), CAIRO_FILL_RULE_WINDING);
 }
 
-void Drawing::FillDisc(Point center, double radius, Color color) {
-  const Point at = Snapped(center);
+void Drawing::FillDisc(PlotPoint center, double radius, Color color) {
+  const PlotPoint at = Snapped(center);
   SetColor(color);
   cairo_arc(context_.get(), at.x, at.y, radius, 0, 2 * std::numbers::pi);
   cairo_fill(context_.get());
 }
 
-void Drawing::DrawLine(std::span<const Point> points, const Stroke& stroke) {
+void Drawing::DrawLine(std::span<const PlotPoint> points, const Stroke& stroke) {
   SetColor(stroke.color);
   cairo_set_line_width(context_.get(), stroke.width);
   cairo_set_dash(context_.get(), &stroke.dash, stroke.dash > 0 ? 1 : 0, 0);
@@ -233,7 +233,7 @@ void Drawing::DrawLine(std::span<const Point> points, const Stroke& stroke) {
   cairo_stroke(context_.get());
 }
 
-void Drawing::DrawPicture(Point top_left, Point bottom_right, const ConstTensorView& rgb) {
+void Drawing::DrawPicture(PlotPoint top_left, PlotPoint bottom_right, const ConstTensorView& rgb) {
   PB_CHECK(rgb.rank == 3 && rgb.shape[2] == 3 && rgb.dtype == DType::kUint8);
   const auto height = static_cast<int>(rgb.shape[0]), width = static_cast<int>(rgb.shape[1]);
   cairo_surface_t* surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height);
@@ -250,7 +250,7 @@ void Drawing::DrawPicture(Point top_left, Point bottom_right, const ConstTensorV
     }
   }
   cairo_surface_mark_dirty(surface);
-  const Point a = Snapped(top_left), b = Snapped(bottom_right);
+  const PlotPoint a = Snapped(top_left), b = Snapped(bottom_right);
   cairo_save(context_.get());
   cairo_rectangle(context_.get(), a.x, a.y, b.x - a.x, b.y - a.y);
   cairo_clip(context_.get());
@@ -264,8 +264,8 @@ void Drawing::DrawPicture(Point top_left, Point bottom_right, const ConstTensorV
   cairo_surface_destroy(surface);
 }
 
-void Drawing::DrawText(Point at, std::string_view text, const TextStyle& style) {
-  const Point start = Snapped(at);
+void Drawing::DrawText(PlotPoint at, std::string_view text, const TextStyle& style) {
+  const PlotPoint start = Snapped(at);
   const double scale = style.size;
   cairo_matrix_t ems;  // from ems, y up, to pixels
   if (style.upwards) {

@@ -49,7 +49,7 @@ class Font {
 };
 
 /// In pixels; (0, 0) is the top left corner of the first pixel, y points down.
-struct Point {
+struct PlotPoint {
   double x = 0, y = 0;
 };
 
@@ -89,22 +89,22 @@ class Drawing {
   int height() const { return height_; }
 
   /// Restricts painting to this rectangle, widened to whole pixels, from now on.
-  void Clip(Point top_left, Point bottom_right);
+  void Clip(PlotPoint top_left, PlotPoint bottom_right);
   void ClipNothing();
 
-  void FillRect(Point top_left, Point bottom_right, Color color);
+  void FillRect(PlotPoint top_left, PlotPoint bottom_right, Color color);
   /// Even-odd inside; the last point is joined to the first.
-  void FillPolygon(std::span<const Point> points, Color color);
-  void FillDisc(Point center, double radius, Color color);
+  void FillPolygon(std::span<const PlotPoint> points, Color color);
+  void FillDisc(PlotPoint center, double radius, Color color);
   /// One line through the points; where it crosses itself it is painted once.
-  void DrawLine(std::span<const Point> points, const Stroke& stroke);
+  void DrawLine(std::span<const PlotPoint> points, const Stroke& stroke);
 
   /// Pixels, (height, width, 3) of uint8 with any strides, scaled to the rectangle: averaged where
   /// it is smaller, smooth where it is larger.
-  void DrawPicture(Point top_left, Point bottom_right, const ConstTensorView& rgb);
+  void DrawPicture(PlotPoint top_left, PlotPoint bottom_right, const ConstTensorView& rgb);
 
   /// `at`: where the baseline begins, ends or has its middle, by style.align.
-  void DrawText(Point at, std::string_view text, const TextStyle& style);
+  void DrawText(PlotPoint at, std::string_view text, const TextStyle& style);
   /// Pixels that DrawText takes along the line.
   double TextWidth(std::string_view text, const TextStyle& style) const;
   /// `text`, or its beginning and end with "..." between, at most `width` pixels long.

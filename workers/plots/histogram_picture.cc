@@ -16,16 +16,12 @@ using results::SpectraFigures;
 using results::SpectraHistogram;
 using results::SpectraSlide;
 
-constexpr int kWidth = 1720, kHeight = 1040;
-constexpr Point kTopLeft = {130, 196}, kBottomRight = {1270, 866};
-constexpr double kColumnLeft = 1320;
+constexpr PlotPoint kHistogramTopLeft = {130, 196}, kHistogramBottomRight = {1270, 866};
 constexpr double kHeadroom = 1.16;      ///< above the highest point: the mean's bracket
 constexpr double kFloorIsAll = 0.9;     ///< share at the floor from which it sets the scale
 constexpr double kFloorIsSaid = 0.001;  ///< share at the floor that is worth a remark
 constexpr double kLeastLevelSpan = 20;  ///< dB
 constexpr const char* kPercentNames[] = {"1 %", "5 %", "25 %", "median", "75 %", "95 %", "99 %"};
-constexpr Color kChannelColors[] = {{190, 40, 40}, {0, 130, 95}, {0, 90, 190}};
-constexpr const char* kChannelNames[] = {"red", "green", "blue"};
 
 /// Percent of the coefficients in one dB, bin by bin.
 std::vector<double> DensityOf(const SpectraHistogram& histogram) {
@@ -61,15 +57,16 @@ class HistogramPicture {
       : document_(document),
         cohort_(*document.cohort),
         main_(!document.cohort->channels ? kMain : kInk),
-        page_(kWidth, kHeight, document),
+        page_(kPageWidth, kPageHeight, document),
         floor_is_all_(FloorShare(cohort_.histogram) > kFloorIsAll),
-        panel_(page_.drawing(), kTopLeft, kBottomRight, LevelAxis(), DensityAxis()) {}
+        panel_(page_.drawing(), kHistogramTopLeft, kHistogramBottomRight, LevelAxis(),
+               DensityAxis()) {}
 
   Drawing Draw() {
     page_.Title("Distribution of spectral levels",
                 StrCat("All coefficients of every frame, 20 log10 |X|, of ",
                        SlidesOf(document_.slides.size())));
-    page_.BeginColumn(kColumnLeft, kTopLeft.y - 10);
+    page_.BeginColumn(kColumnLeft, kHistogramTopLeft.y - 10);
     panel_.Grid();
     DrawSlides();
     DrawCohortCurve();
@@ -189,9 +186,9 @@ class HistogramPicture {
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       panel_.VerticalLine(levels[i], stroke);
       const Stroke leader{kGood, 1.4};
-      page_.drawing().DrawLine(
-          std::array<Point, 2>{Point{wanted[i], panel_.top()}, {places[i], panel_.top() - 20}},
-          leader);
+      page_.drawing().DrawLine(std::array<PlotPoint, 2>{PlotPoint{wanted[i], panel_.top()},
+                                                        {places[i], panel_.top() - 20}},
+                               leader);
       page_.drawing().DrawText({places[i], panel_.top() - 27}, kPercentNames[i], style);
     }
     legend_.push_back({LegendEntry::Kind::kDashed, kGood, 1.8, "percentiles"});
@@ -202,12 +199,12 @@ class HistogramPicture {
     const double y = panel_.top() + 34;
     const Stroke stroke{kAccent, 3};
     panel_.VerticalLine(cohort_.mean_db, stroke);
-    page_.drawing().Clip(kTopLeft, kBottomRight);
+    page_.drawing().Clip(kHistogramTopLeft, kHistogramBottomRight);
     const double low = panel_.AtX(cohort_.mean_db - cohort_.std_db);
     const double high = panel_.AtX(cohort_.mean_db + cohort_.std_db);
-    page_.drawing().DrawLine(std::array<Point, 2>{Point{low, y}, {high, y}}, stroke);
+    page_.drawing().DrawLine(std::array<PlotPoint, 2>{PlotPoint{low, y}, {high, y}}, stroke);
     for (const double x : {low, high}) {
-      page_.drawing().DrawLine(std::array<Point, 2>{Point{x, y - 10}, {x, y + 10}}, stroke);
+      page_.drawing().DrawLine(std::array<PlotPoint, 2>{PlotPoint{x, y - 10}, {x, y + 10}}, stroke);
     }
     page_.drawing().ClipNothing();
     legend_.push_back({LegendEntry::Kind::kBar, kAccent, 3, "mean ± standard deviation"});

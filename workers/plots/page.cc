@@ -9,7 +9,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr double kMargin = 46;
+constexpr double kPageMargin = 46;
 constexpr double kTextSize = 19, kLineHeight = 32, kSampleWidth = 40;
 
 std::string SourceText(const results::SpectraDefinition& d) {
@@ -56,19 +56,20 @@ void Page::Title(const std::string& title, const std::string& subtitle) {
   TextStyle style;
   style.size = 33;
   style.bold = true;
-  drawing_.DrawText({kMargin, 58}, title, style);
+  drawing_.DrawText({kPageMargin, 58}, title, style);
   style = {};
   style.size = 22;
   style.color = kFaintInk;
-  drawing_.DrawText({kMargin, 98}, subtitle, style);
+  drawing_.DrawText({kPageMargin, 98}, subtitle, style);
 }
 
 void Page::Source(const results::SpectraDocument& document) {
   TextStyle style;
   style.size = 17.5;
   style.color = kFaintInk;
-  drawing_.DrawText({kMargin, drawing_.height() - 44.0}, CountText(document), style);
-  drawing_.DrawText({kMargin, drawing_.height() - 18.0}, SourceText(document.definition), style);
+  drawing_.DrawText({kPageMargin, drawing_.height() - 44.0}, CountText(document), style);
+  drawing_.DrawText({kPageMargin, drawing_.height() - 18.0}, SourceText(document.definition),
+                    style);
 }
 
 void Page::BeginColumn(double left, double top) {
@@ -83,7 +84,7 @@ void Page::Legend(const std::vector<LegendEntry>& entries) {
     const double y = column_top_ + kLineHeight / 2, left = column_left_;
     Stroke stroke{entry.color, entry.width};
     if (entry.kind == LegendEntry::Kind::kDashed) stroke.dash = 7;
-    const std::array<Point, 2> line = {Point{left, y}, {left + kSampleWidth, y}};
+    const std::array<PlotPoint, 2> line = {PlotPoint{left, y}, {left + kSampleWidth, y}};
     switch (entry.kind) {
       case LegendEntry::Kind::kArea:
         drawing_.FillRect({left, y - 9}, {left + kSampleWidth, y + 9}, entry.color);
@@ -93,7 +94,7 @@ void Page::Legend(const std::vector<LegendEntry>& entries) {
         break;
       case LegendEntry::Kind::kBar:
         for (const double x : {line[0].x, line[1].x}) {
-          drawing_.DrawLine(std::array<Point, 2>{Point{x, y - 7}, {x, y + 7}}, stroke);
+          drawing_.DrawLine(std::array<PlotPoint, 2>{PlotPoint{x, y - 7}, {x, y + 7}}, stroke);
         }
         [[fallthrough]];
       case LegendEntry::Kind::kLine:
@@ -114,14 +115,14 @@ void Page::Table(const std::string& heading,
   TextStyle style;
   style.size = kTextSize;
   style.bold = true;
-  const double right = drawing_.width() - kMargin;
+  const double right = drawing_.width() - kPageMargin;
   const double room = right - column_left_;
   drawing_.DrawText({column_left_, column_top_ + 24}, drawing_.Shortened(heading, room, style),
                     style);
   Stroke stroke{kFaintInk, 1.2};
-  drawing_.DrawLine(
-      std::array<Point, 2>{Point{column_left_, column_top_ + 36}, {right, column_top_ + 36}},
-      stroke);
+  drawing_.DrawLine(std::array<PlotPoint, 2>{PlotPoint{column_left_, column_top_ + 36},
+                                             {right, column_top_ + 36}},
+                    stroke);
   column_top_ += 42;
   style.bold = false;
   for (const auto& [name, value] : rows) {
@@ -138,7 +139,7 @@ void Page::Remark(const std::string& text, Color color) {
   TextStyle style;
   style.size = kTextSize - 0.5;
   style.color = color;
-  const double room = drawing_.width() - kMargin - column_left_;
+  const double room = drawing_.width() - kPageMargin - column_left_;
   std::istringstream words(text);
   std::string line, word;
   const auto put = [&] {

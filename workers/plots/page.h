@@ -15,6 +15,13 @@ namespace patchbay::workers {
 inline constexpr Color kWhite = {255, 255, 255}, kInk = {40, 40, 40}, kFaintInk = {110, 114, 120};
 inline constexpr Color kMain = {0, 90, 160}, kSlides = {120, 126, 134}, kAccent = {205, 80, 0};
 inline constexpr Color kGood = {0, 130, 95};
+inline constexpr Color kChannelColors[] = {{190, 40, 40}, {0, 130, 95}, {0, 90, 190}};
+inline constexpr const char* kChannelNames[] = {"red", "green", "blue"};
+
+/// Pixels; the height is that of a picture with one panel.
+inline constexpr int kPageWidth = 1720, kPageHeight = 1040;
+/// Where the column beside one panel begins.
+inline constexpr double kColumnLeft = 1320;
 
 /// The most slides that have a line each; more are drawn as bands.
 inline constexpr std::size_t kMaxSlideLines = 40;

@@ -9,7 +9,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr double kMargin = 40, kTitleHeight = 84, kGap = 28;
+constexpr double kSheetMargin = 40, kTitleHeight = 84, kSheetGap = 28;
 constexpr double kThumbnailWidth = 460, kThumbnailHeight = 360;
 constexpr double kFactsWidth = 500, kPatchSide = 260, kPatchFactsWidth = 460;
 constexpr double kLineSpacing = 1.3, kSwatchSide = 30, kSmallSwatchSide = 17;  ///< ems, pixels
@@ -21,11 +21,11 @@ constexpr TextStyle kFaintStyle = {.size = 17, .color = kFaintInk};
 constexpr TextStyle kWarningStyle = {.size = 18, .color = kAccent, .bold = true};
 
 struct Frame {
-  Point top_left, bottom_right;
+  PlotPoint top_left, bottom_right;
 };
 
 /// The largest place of a picture's shape within a box, at its top left.
-Frame Fitted(const Picture& picture, Point at, double width, double height) {
+Frame Fitted(const Picture& picture, PlotPoint at, double width, double height) {
   const double scale = std::min(width / static_cast<double>(picture.width),
                                 height / static_cast<double>(picture.height));
   return {at,
@@ -34,8 +34,8 @@ Frame Fitted(const Picture& picture, Point at, double width, double height) {
 }
 
 void DrawFrame(Drawing& drawing, const Frame& frame) {
-  const Point &a = frame.top_left, &b = frame.bottom_right;
-  const Point corners[] = {a, {b.x, a.y}, b, {a.x, b.y}, a};
+  const PlotPoint &a = frame.top_left, &b = frame.bottom_right;
+  const PlotPoint corners[] = {a, {b.x, a.y}, b, {a.x, b.y}, a};
   drawing.DrawLine(corners, {.color = {200, 203, 208}, .width = 1});
 }
 
@@ -52,18 +52,18 @@ void DrawOutline(Drawing& drawing, const Picture& picture, const OutlinedArea& a
            area.inside[static_cast<std::size_t>(y * picture.width + x)] != 0;
   };
   const auto place = [&](std::int64_t y, std::int64_t x) {
-    return Point{frame.top_left.x + static_cast<double>(x) * scale_x,
-                 frame.top_left.y + static_cast<double>(y) * scale_y};
+    return PlotPoint{frame.top_left.x + static_cast<double>(x) * scale_x,
+                     frame.top_left.y + static_cast<double>(y) * scale_y};
   };
   const Stroke stroke{.color = area.color, .width = 1.6};
   for (std::int64_t y = 0; y <= picture.height; ++y) {
     for (std::int64_t x = 0; x <= picture.width; ++x) {
       if (is_inside(y, x) != is_inside(y - 1, x)) {
-        const Point edge[] = {place(y, x), place(y, x + 1)};
+        const PlotPoint edge[] = {place(y, x), place(y, x + 1)};
         drawing.DrawLine(edge, stroke);
       }
       if (is_inside(y, x) != is_inside(y, x - 1)) {
-        const Point edge[] = {place(y, x), place(y + 1, x)};
+        const PlotPoint edge[] = {place(y, x), place(y + 1, x)};
         drawing.DrawLine(edge, stroke);
       }
     }
@@ -71,8 +71,8 @@ void DrawOutline(Drawing& drawing, const Picture& picture, const OutlinedArea& a
 }
 
 /// Lines from `at` downwards; returns where the next would stand.
-double DrawLines(Drawing& drawing, Point at, double width, const std::vector<std::string>& lines,
-                 const TextStyle& style) {
+double DrawLines(Drawing& drawing, PlotPoint at, double width,
+                 const std::vector<std::string>& lines, const TextStyle& style) {
   for (const std::string& line : lines) {
     drawing.DrawText(at, drawing.Shortened(line, width, style), style);
     at.y += kLineSpacing * style.size;
@@ -82,8 +82,8 @@ double DrawLines(Drawing& drawing, Point at, double width, const std::vector<std
 
 /// Draws squares with their texts from `at` down, as many as fit above `bottom`, then the number of
 /// the rest. Returns the position below.
-double DrawSwatches(Drawing& drawing, Point at, double bottom, const std::vector<Swatch>& swatches,
-                    double side) {
+double DrawSwatches(Drawing& drawing, PlotPoint at, double bottom,
+                    const std::vector<Swatch>& swatches, double side) {
   const TextStyle& style = side < kSwatchSide ? kFaintStyle : kFactStyle;
   for (std::size_t i = 0; i < swatches.size(); ++i) {
     const double baseline = at.y + side / 2 + 0.35 * style.size;
@@ -102,16 +102,17 @@ double DrawSwatches(Drawing& drawing, Point at, double bottom, const std::vector
   return at.y;
 }
 
-void DrawImageCard(Drawing& drawing, const ImageCard& card, Point at) {
-  drawing.DrawText({at.x, at.y + 18},
-                   drawing.Shortened(card.name, kThumbnailWidth + kGap + kFactsWidth, kNameStyle),
-                   kNameStyle);
-  const Point top = {at.x, at.y + 34};
+void DrawImageCard(Drawing& drawing, const ImageCard& card, PlotPoint at) {
+  drawing.DrawText(
+      {at.x, at.y + 18},
+      drawing.Shortened(card.name, kThumbnailWidth + kSheetGap + kFactsWidth, kNameStyle),
+      kNameStyle);
+  const PlotPoint top = {at.x, at.y + 34};
   const Frame frame = Fitted(card.thumbnail, top, kThumbnailWidth, kThumbnailHeight);
   drawing.DrawPicture(frame.top_left, frame.bottom_right, card.thumbnail.View());
   for (const OutlinedArea& area : card.areas) DrawOutline(drawing, card.thumbnail, area, frame);
   DrawFrame(drawing, frame);
-  const double left = at.x + kThumbnailWidth + kGap, bottom = top.y + kThumbnailHeight;
+  const double left = at.x + kThumbnailWidth + kSheetGap, bottom = top.y + kThumbnailHeight;
   double y = DrawLines(drawing, {left, top.y + 16}, kFactsWidth, card.facts, kFactStyle) - 6;
   y = DrawSwatches(drawing, {left, y}, bottom, card.stains, kSwatchSide);
   if (!card.warning.empty()) {
@@ -122,7 +123,7 @@ void DrawImageCard(Drawing& drawing, const ImageCard& card, Point at) {
   DrawSwatches(drawing, {left, y}, bottom, card.classes, kSmallSwatchSide);
 }
 
-void DrawPatchCard(Drawing& drawing, const PatchCard& card, Point at) {
+void DrawPatchCard(Drawing& drawing, const PatchCard& card, PlotPoint at) {
   double left = at.x;
   for (std::size_t i = 0; i < card.pictures.size(); ++i) {
     const Frame frame = Fitted(card.pictures[i], {left, at.y}, kPatchSide, kPatchSide);
@@ -132,9 +133,9 @@ void DrawPatchCard(Drawing& drawing, const PatchCard& card, Point at) {
       drawing.DrawText({left, at.y + kPatchSide + 20},
                        drawing.Shortened(card.captions[i], kPatchSide, kFaintStyle), kFaintStyle);
     }
-    left += kPatchSide + kGap / 2;
+    left += kPatchSide + kSheetGap / 2;
   }
-  left += kGap / 2;
+  left += kSheetGap / 2;
   drawing.DrawText({left, at.y + 17}, drawing.Shortened(card.name, kPatchFactsWidth, kNameStyle),
                    kNameStyle);
   std::vector<std::string> facts = card.facts;
@@ -161,16 +162,17 @@ StatusOr<std::string> DrawImageSheet(const std::string& title,
                                      const std::vector<ImageCard>& cards) {
   const std::size_t columns = std::min(kImageColumns, std::max<std::size_t>(1, cards.size()));
   const std::size_t rows = (cards.size() + columns - 1) / columns;
-  const double width = kThumbnailWidth + kGap + kFactsWidth, height = kThumbnailHeight + 34;
-  Drawing drawing(
-      static_cast<int>(2 * kMargin + static_cast<double>(columns) * (width + kGap) - kGap),
-      static_cast<int>(kTitleHeight + kMargin + static_cast<double>(rows) * (height + kGap)),
-      kWhite);
-  drawing.DrawText({kMargin, 56}, title, kTitleStyle);
+  const double width = kThumbnailWidth + kSheetGap + kFactsWidth, height = kThumbnailHeight + 34;
+  Drawing drawing(static_cast<int>(2 * kSheetMargin +
+                                   static_cast<double>(columns) * (width + kSheetGap) - kSheetGap),
+                  static_cast<int>(kTitleHeight + kSheetMargin +
+                                   static_cast<double>(rows) * (height + kSheetGap)),
+                  kWhite);
+  drawing.DrawText({kSheetMargin, 56}, title, kTitleStyle);
   for (std::size_t i = 0; i < cards.size(); ++i) {
     DrawImageCard(drawing, cards[i],
-                  {kMargin + static_cast<double>(i % columns) * (width + kGap),
-                   kTitleHeight + static_cast<double>(i / columns) * (height + kGap)});
+                  {kSheetMargin + static_cast<double>(i % columns) * (width + kSheetGap),
+                   kTitleHeight + static_cast<double>(i / columns) * (height + kSheetGap)});
   }
   return drawing.Png();
 }
@@ -179,17 +181,17 @@ StatusOr<std::string> DrawPatchSheet(const std::string& title,
                                      const std::vector<PatchCard>& cards) {
   std::size_t pictures = 1;
   for (const PatchCard& card : cards) pictures = std::max(pictures, card.pictures.size());
-  const double width =
-      static_cast<double>(pictures) * (kPatchSide + kGap / 2) + kGap / 2 + kPatchFactsWidth;
+  const double width = static_cast<double>(pictures) * (kPatchSide + kSheetGap / 2) +
+                       kSheetGap / 2 + kPatchFactsWidth;
   const double height = kPatchSide + 34;
-  Drawing drawing(static_cast<int>(2 * kMargin + width),
-                  static_cast<int>(kTitleHeight + kMargin +
-                                   static_cast<double>(cards.size()) * (height + kGap / 2)),
+  Drawing drawing(static_cast<int>(2 * kSheetMargin + width),
+                  static_cast<int>(kTitleHeight + kSheetMargin +
+                                   static_cast<double>(cards.size()) * (height + kSheetGap / 2)),
                   kWhite);
-  drawing.DrawText({kMargin, 56}, drawing.Shortened(title, width, kTitleStyle), kTitleStyle);
+  drawing.DrawText({kSheetMargin, 56}, drawing.Shortened(title, width, kTitleStyle), kTitleStyle);
   for (std::size_t i = 0; i < cards.size(); ++i) {
     DrawPatchCard(drawing, cards[i],
-                  {kMargin, kTitleHeight + static_cast<double>(i) * (height + kGap / 2)});
+                  {kSheetMargin, kTitleHeight + static_cast<double>(i) * (height + kSheetGap / 2)});
   }
   return drawing.Png();
 }

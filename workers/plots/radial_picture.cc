@@ -16,12 +16,8 @@ using results::SpectraFigures;
 using results::SpectraRadial;
 using results::SpectraSlide;
 
-constexpr int kWidth = 1720, kHeight = 1040;
-constexpr Point kTopLeft = {130, 206}, kBottomRight = {1270, 866};
-constexpr double kColumnLeft = 1320;
+constexpr PlotPoint kRadialTopLeft = {130, 206}, kRadialBottomRight = {1270, 866};
 constexpr double kLeastPower = 1e-3;  ///< smaller values are drawn here: -30 dB
-constexpr Color kChannelColors[] = {{190, 40, 40}, {0, 130, 95}, {0, 90, 190}};
-constexpr const char* kChannelNames[] = {"red", "green", "blue"};
 constexpr Color kCoarse = {214, 178, 60}, kFine = {70, 150, 190};
 
 std::vector<double> PowerDb(const SpectraRadial& radial) {
@@ -45,8 +41,8 @@ class RadialPicture {
         in_um_(cohort_.radial.unit == "cycles/um"),
         step_(cohort_.radial.frequency_step),
         main_(!document.cohort->channels ? kMain : kInk),
-        page_(kWidth, kHeight, document),
-        panel_(page_.drawing(), kTopLeft, kBottomRight, FrequencyAxis(), PowerAxis()) {
+        page_(kPageWidth, kPageHeight, document),
+        panel_(page_.drawing(), kRadialTopLeft, kRadialBottomRight, FrequencyAxis(), PowerAxis()) {
     for (std::size_t i = 0; i < cohort_.radial.power.size(); ++i) {
       frequencies_.push_back(static_cast<double>(i + 1) * step_);
     }
@@ -56,7 +52,7 @@ class RadialPicture {
     page_.Title("Radially averaged power spectrum",
                 StrCat("Power at every scale, averaged over all directions, of ",
                        SlidesOf(document_.slides.size())));
-    page_.BeginColumn(kColumnLeft, kTopLeft.y - 10);
+    page_.BeginColumn(kColumnLeft, kRadialTopLeft.y - 10);
     DrawFocusBands();
     panel_.Grid();
     DrawSlides();
@@ -167,7 +163,7 @@ class RadialPicture {
       const double x = panel_.AtX(1 / tick.value);
       const double length = tick.label.empty() ? 4 : 8;
       page_.drawing().DrawLine(
-          std::array<Point, 2>{Point{x, panel_.top()}, {x, panel_.top() - length}},
+          std::array<PlotPoint, 2>{PlotPoint{x, panel_.top()}, {x, panel_.top() - length}},
           Stroke{kFaintInk, 1.6});
       page_.drawing().DrawText({x, panel_.top() - 15}, tick.label, style);
     }

@@ -255,7 +255,7 @@ StatusOr<OpticalPaths> PathsOf(const std::vector<LevelInstances>& levels) {
 }
 
 /// Descriptions ("DAPI"), or identifiers where not all are described; none for one path.
-std::vector<std::string> NamesOf(const OpticalPaths& paths) {
+std::vector<std::string> PathNamesOf(const OpticalPaths& paths) {
   if (paths.size() == 1) return {};
   std::vector<std::string> names, identifiers;
   for (const DicomOpticalPath& path : paths) {
@@ -272,7 +272,7 @@ StatusOr<TiffPyramid> PyramidOf(std::vector<PlacedInstance> instances) {
   TiffPyramid pyramid;
   pyramid.layout.kind = "dicom-wsi";
   pyramid.layout.channels = static_cast<int>(first.tiling.samples * paths.size());
-  pyramid.layout.channel_names = NamesOf(paths);
+  pyramid.layout.channel_names = PathNamesOf(paths);
   pyramid.layout.spacing = SpacingOfMpp(first.mpp_y, first.mpp_x);
   pyramid.layout.objective_power = first.objective_power;
   for (const LevelInstances& instance : grouped) {

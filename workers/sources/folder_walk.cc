@@ -15,9 +15,9 @@
 namespace patchbay::workers {
 namespace {
 
-class Walk {
+class FolderWalk {
  public:
-  Walk(const Folders& allowed, std::string_view doing, const FolderVisitor& visitor)
+  FolderWalk(const Folders& allowed, std::string_view doing, const FolderVisitor& visitor)
       : allowed_(allowed), doing_(doing), visitor_(visitor) {}
 
   Status Folder(const std::string& folder, int depth) {
@@ -63,7 +63,7 @@ class Walk {
 
 Status WalkFolder(const Folders& allowed, const std::string& folder, std::string_view doing,
                   const FolderVisitor& visitor) {
-  return Walk(allowed, doing, visitor).Folder(folder, 0);
+  return FolderWalk(allowed, doing, visitor).Folder(folder, 0);
 }
 
 }  // namespace patchbay::workers

@@ -23,7 +23,7 @@
 namespace patchbay::workers {
 namespace {
 
-Status Damaged(std::string_view cause) { return DataLoss("jpeg-ls: ", cause); }
+Status DamagedJpegLs(std::string_view cause) { return DataLoss("jpeg-ls: ", cause); }
 
 /// The image as the only fragment of a sequence, behind an empty offset table: DCMTK decodes
 /// nothing else.
@@ -67,18 +67,18 @@ Status CheckJpegLs(std::span<const std::byte> bytes, const JpegLsShape& shape) {
   PB_ASSIGN_OR_RETURN(const JpegMarkers image, ReadJpegMarkers(bytes));
   if (image.rows != shape.rows || image.columns != shape.columns ||
       image.components != shape.components) {
-    return Damaged(StrCat(image.columns, " x ", image.rows, " pixels of ", image.components,
-                          " components where the file states ", shape.columns, " x ", shape.rows,
-                          " of ", shape.components));
+    return DamagedJpegLs(StrCat(image.columns, " x ", image.rows, " pixels of ", image.components,
+                                " components where the file states ", shape.columns, " x ",
+                                shape.rows, " of ", shape.components));
   }
   if ((image.precision + 7) / 8 != shape.sample_bytes) {
-    return Damaged(StrCat("samples of ", image.precision, " bits where the file states ",
-                          8 * shape.sample_bytes));
+    return DamagedJpegLs(StrCat("samples of ", image.precision, " bits where the file states ",
+                                8 * shape.sample_bytes));
   }
   if (image.process == kJpegLs && !(shape.is_lossless && image.first != 0)) {
     return absl::OkStatus();
   }
-  return Damaged("a coding process that its transfer syntax does not allow");
+  return DamagedJpegLs("a coding process that its transfer syntax does not allow");
 }
 
 Status DecodeJpegLs(std::span<const std::byte> bytes, const JpegLsShape& shape,
@@ -108,7 +108,7 @@ Status DecodeJpegLs(std::span<const std::byte> bytes, const JpegLsShape& shape,
   const OFCondition read =
       decoder.decodeFrame(&form, &sequence, &parameters, &dataset, 0, fragment, room.data(),
                           static_cast<Uint32>(room.size()), colours);
-  if (read.bad()) return Damaged(read.text());
+  if (read.bad()) return DamagedJpegLs(read.text());
   if (!even.empty()) std::memcpy(out.data(), even.data(), out.size());
   return absl::OkStatus();
 }

@@ -12,7 +12,7 @@ namespace {
 constexpr int kSoi = 0xd8, kEoi = 0xd9, kSos = 0xda, kDqt = 0xdb, kDri = 0xdd, kDht = 0xc4;
 constexpr int kSof55 = 0xf7, kLse = 0xf8;
 
-Status Damaged(std::string_view cause) { return DataLoss("jpeg: ", cause); }
+Status DamagedJpeg(std::string_view cause) { return DataLoss("jpeg: ", cause); }
 
 bool IsRestart(int marker) { return marker >= 0xd0 && marker <= 0xd7; }
 
@@ -51,19 +51,23 @@ class Segment {
 };
 
 /// Reads forward from marker to marker.
-class Walk {
+class MarkerWalk {
  public:
-  explicit Walk(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit MarkerWalk(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   StatusOr<JpegMarkers> Read() {
-    if (Marker() != kSoi) return Damaged("it does not begin like a JPEG image");
+    if (Marker() != kSoi) return DamagedJpeg("it does not begin like a JPEG image");
     for (int marker = Marker(); marker != kEoi; marker = Marker()) {
-      if (marker < 0) return Damaged(at_ >= bytes_.size() ? "cut short" : "bytes between markers");
+      if (marker < 0) {
+        return DamagedJpeg(at_ >= bytes_.size() ? "cut short" : "bytes between markers");
+      }
       PB_RETURN_IF_ERROR(ReadSegment(marker));
     }
-    if (out_.scans == 0) return Damaged("an image without codes");
+    if (out_.scans == 0) return DamagedJpeg("an image without codes");
     const auto rest = bytes_.subspan(at_);
-    if (!IsPadding(rest)) return Damaged(StrCat(rest.size(), " bytes after the end of the image"));
+    if (!IsPadding(rest)) {
+      return DamagedJpeg(StrCat(rest.size(), " bytes after the end of the image"));
+    }
     return std::move(out_);
   }
 
@@ -79,7 +83,7 @@ class Walk {
     Segment head(bytes_.subspan(at_));
     const auto size = static_cast<std::size_t>(head.Word());
     if (head.IsShort() || size < 2 || size > bytes_.size() - at_) {
-      return Damaged(StrCat("marker ", marker, ": longer than the rest of the file"));
+      return DamagedJpeg(StrCat("marker ", marker, ": longer than the rest of the file"));
     }
     Segment segment(bytes_.subspan(at_ + 2, size - 2));
     at_ += size;
@@ -89,14 +93,14 @@ class Walk {
     if (marker == kDqt) return ReadQuantizationTables(segment);
     if (marker == kDri) return ReadRestartInterval(segment);
     if (IsSkipped(marker)) return absl::OkStatus();
-    return Damaged(StrCat("marker ", marker, ": unknown"));
+    return DamagedJpeg(StrCat("marker ", marker, ": unknown"));
   }
 
   Status ReadFrame(int marker, Segment& segment) {
-    if (out_.process >= 0) return Damaged("two frame headers");
+    if (out_.process >= 0) return DamagedJpeg("two frame headers");
     out_.process = marker == kSof55 ? kJpegLs : marker - 0xc0;
     out_.precision = segment.Byte();
-    if (out_.precision > 16) return Damaged(StrCat("samples of ", out_.precision, " bits"));
+    if (out_.precision > 16) return DamagedJpeg(StrCat("samples of ", out_.precision, " bits"));
     out_.rows = segment.Word();
     out_.columns = segment.Word();
     out_.components = segment.Byte();
@@ -118,7 +122,7 @@ class Walk {
         table.values.push_back(static_cast<std::uint8_t>(segment.Byte()));
       }
       if (segment.IsShort() || codes > 256 || (place & 0xef) > 3) {
-        return Damaged("a Huffman table of an invalid class, index or length");
+        return DamagedJpeg("a Huffman table of an invalid class, index or length");
       }
       ((place & 0x10) != 0 ? out_.ac : out_.dc)[static_cast<std::size_t>(place & 3)] =
           std::move(table);
@@ -132,10 +136,10 @@ class Walk {
       const bool has_words = place >> 4 == 1;
       for (int i = 0; i < 64; ++i) {
         const int step = has_words ? segment.Word() : segment.Byte();
-        if (step == 0) return Damaged("a quantization table with a step of 0");
+        if (step == 0) return DamagedJpeg("a quantization table with a step of 0");
         if (i == 0) out_.dc_step[static_cast<std::size_t>(place & 3)] = step;
       }
-      if ((place & 0xef) > 3) return Damaged("a quantization table of an invalid index");
+      if ((place & 0xef) > 3) return DamagedJpeg("a quantization table of an invalid index");
     }
     return Whole(segment, "a quantization table");
   }
@@ -146,7 +150,7 @@ class Walk {
   }
 
   Status ReadScan(Segment& segment) {
-    if (out_.process < 0) return Damaged("codes before the frame header");
+    if (out_.process < 0) return DamagedJpeg("codes before the frame header");
     out_.scan_components = segment.Byte();
     for (int i = 0; i < out_.scan_components; ++i) {
       segment.Byte();
@@ -174,7 +178,7 @@ class Walk {
 
   static Status Whole(const Segment& segment, std::string_view what) {
     if (!segment.IsShort() && segment.AtEnd()) return absl::OkStatus();
-    return Damaged(StrCat(what, " has another length than it states"));
+    return DamagedJpeg(StrCat(what, " has another length than it states"));
   }
 
   std::span<const std::byte> bytes_;
@@ -193,7 +197,7 @@ class CodeTable {
     for (int bits = 1; bits <= 16; ++bits) {
       const std::size_t share = std::size_t{1} << (16 - bits);
       for (int i = 0; i < table.counts[static_cast<std::size_t>(bits - 1)]; ++i) {
-        if (filled + share > out.entries_.size()) return Damaged("a table of too many codes");
+        if (filled + share > out.entries_.size()) return DamagedJpeg("a table of too many codes");
         const int entry = bits << 8 | table.values[value++];
         std::fill_n(out.entries_.begin() + static_cast<std::ptrdiff_t>(filled), share,
                     static_cast<std::uint16_t>(entry));
@@ -239,13 +243,15 @@ class Bits {
 
   /// OK where less than a byte is left, of equal bits.
   Status CheckEnd() const {
-    if (at_ > end_) return Damaged("its codes end before the image does");
+    if (at_ > end_) return DamagedJpeg("its codes end before the image does");
     const std::size_t left = end_ - at_;
-    if (left >= 8) return Damaged(StrCat(left / 8, " bytes of codes after the end of the image"));
+    if (left >= 8) {
+      return DamagedJpeg(StrCat(left / 8, " bytes of codes after the end of the image"));
+    }
     if (left == 0) return absl::OkStatus();
     const unsigned rest = Peek() >> (16 - left);
     if (rest == 0 || rest == (1u << left) - 1) return absl::OkStatus();
-    return Damaged("codes after the end of the image");
+    return DamagedJpeg("codes after the end of the image");
   }
 
  private:
@@ -260,9 +266,9 @@ class Bits {
 };
 
 /// Reads the codes of one image.
-class Reader {
+class CodeReader {
  public:
-  Reader(const JpegMarkers& image, CodeTable dc, CodeTable ac)
+  CodeReader(const JpegMarkers& image, CodeTable dc, CodeTable ac)
       : image_(image), dc_(std::move(dc)), ac_(std::move(ac)) {
     const bool is_lossless = image.process == kJpegLossless;
     units_ = is_lossless ? image.rows * image.columns
@@ -279,7 +285,7 @@ class Reader {
       PB_RETURN_IF_ERROR(CheckUnits(bits, std::min(interval, units_ - done)));
     }
     if (at == image_.codes.size()) return absl::OkStatus();
-    return Damaged("codes after the end of the image");
+    return DamagedJpeg("codes after the end of the image");
   }
 
  private:
@@ -302,7 +308,7 @@ class Reader {
   Status PassRestart(std::int64_t number, std::size_t& at) const {
     const bool is_there =
         at + 2 <= image_.codes.size() && ByteAt(at + 1) == 0xd0 + static_cast<int>(number % 8);
-    if (!is_there) return Damaged("a restart marker is missing");
+    if (!is_there) return DamagedJpeg("a restart marker is missing");
     at += 2;
     return absl::OkStatus();
   }
@@ -313,7 +319,7 @@ class Reader {
     std::int64_t dc = 0;
     for (std::int64_t i = 0; i < units; ++i) {
       const bool is_code = is_lossless ? CheckSample(bits) : CheckBlock(bits, dc);
-      if (!is_code) return Damaged(StrCat("impossible codes at ", what, " ", i, " of ", units));
+      if (!is_code) return DamagedJpeg(StrCat("impossible codes at ", what, " ", i, " of ", units));
     }
     return bits.CheckEnd();
   }
@@ -354,7 +360,7 @@ class Reader {
 StatusOr<CodeTable> TableAt(const std::array<std::optional<JpegHuffmanTable>, 4>& tables,
                             int place) {
   if (place > 3 || !tables[static_cast<std::size_t>(place)]) {
-    return Damaged("a table of codes is missing");
+    return DamagedJpeg("a table of codes is missing");
   }
   return CodeTable::Make(*tables[static_cast<std::size_t>(place)]);
 }
@@ -367,7 +373,7 @@ bool IsPadding(std::span<const std::byte> bytes) {
 }
 
 StatusOr<JpegMarkers> ReadJpegMarkers(std::span<const std::byte> bytes) {
-  return Walk(bytes).Read();
+  return MarkerWalk(bytes).Read();
 }
 
 Status CheckJpegCodes(const JpegMarkers& image) {
@@ -379,7 +385,7 @@ Status CheckJpegCodes(const JpegMarkers& image) {
   PB_ASSIGN_OR_RETURN(CodeTable dc, TableAt(image.dc, image.dc_table));
   PB_ASSIGN_OR_RETURN(CodeTable ac, is_lossless ? TableAt(image.dc, image.dc_table)
                                                 : TableAt(image.ac, image.ac_table));
-  return Reader(image, std::move(dc), std::move(ac)).Check();
+  return CodeReader(image, std::move(dc), std::move(ac)).Check();
 }
 
 }  // namespace patchbay::workers

@@ -29,7 +29,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr int kMaxLevels = 32;
+constexpr int kMaxOpenSlideLevels = 32;
 constexpr std::size_t kMaxIndexBytes = std::size_t{4} << 20;  ///< OpenSlide takes a quarter
 constexpr std::int64_t kMaxSide = std::int64_t{1} << 26;
 constexpr std::int64_t kMaxPatchPixels = std::int64_t{1} << 28;
@@ -58,7 +58,7 @@ struct Parts {
 
 /// The further files that OpenSlide opens; empty without any. Hamamatsu's text files are recognised
 /// by content, since OpenSlide does not check extensions.
-Parts PartsOf(const Folders& allowed, const std::string& path) {
+Parts SlidePartsOf(const Folders& allowed, const std::string& path) {
   const std::filesystem::path file(path);
   if (file.extension() == ".mrxs") {
     const std::string folder = std::filesystem::path(file).replace_extension().string();
@@ -96,7 +96,7 @@ Status CheckNames(const Folders& allowed, const std::string& path) {
   PB_ASSIGN_OR_RETURN(const std::string_view confined, allowed.Around(path, false));
   if (confined.empty()) return absl::OkStatus();
   PB_RETURN_IF_ERROR(OpenFile(allowed, path, O_RDONLY | O_NONBLOCK).status());
-  const Parts parts = PartsOf(allowed, path);
+  const Parts parts = SlidePartsOf(allowed, path);
   if (!parts.index.empty()) PB_RETURN_IF_ERROR(CheckIndexOfParts(allowed, parts.index));
   if (parts.folder.empty()) return absl::OkStatus();
   const auto names = ListFolder(allowed, parts.folder);
@@ -119,7 +119,7 @@ Identities IdentitiesOf(const Folders& allowed, const std::vector<std::string>& 
 }
 
 /// OpenSlide's words for an error, unless they name a file: nothing tells where its path ends.
-std::string TextOf(std::string_view error) {
+std::string OpenSlideText(std::string_view error) {
   const bool names_file = error.find('/') != std::string_view::npos;
   return std::string(names_file ? "OpenSlide cannot read one of the slide's files" : error);
 }
@@ -135,7 +135,7 @@ StatusOr<Handle> OpenHandle(const Folders& allowed, const std::string& path) {
                       "OpenSlide does not recognise the format");
   }
   if (const char* error = openslide_get_error(handle.get()); error != nullptr) {
-    return ErrorAbout(absl::StatusCode::kInvalidArgument, "open slide", path, TextOf(error));
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "open slide", path, OpenSlideText(error));
   }
   return handle;
 }
@@ -263,7 +263,7 @@ class OpenSlideImage final : public ImageSource {
                           std::llround(static_cast<double>(patch.box.y) * scale), patch.level,
                           patch.box.width, patch.box.height);
     const char* error = openslide_get_error(handle.get());
-    const std::string cause = error != nullptr ? TextOf(error) : "";
+    const std::string cause = error != nullptr ? OpenSlideText(error) : "";
     if (error != nullptr) Drop(handle);
     PB_RETURN_IF_ERROR(CheckUnchanged());
     if (error != nullptr) {
@@ -302,9 +302,9 @@ StatusOr<ImageLayout> ReadLayout(openslide_t* handle, const std::string& path) {
   const char* vendor = openslide_get_property_value(handle, OPENSLIDE_PROPERTY_NAME_VENDOR);
   layout.kind = StrCat("openslide:", vendor != nullptr ? vendor : "unknown");
   const int levels = openslide_get_level_count(handle);
-  if (levels < 1 || levels > kMaxLevels) {
+  if (levels < 1 || levels > kMaxOpenSlideLevels) {
     return ErrorAbout(absl::StatusCode::kInvalidArgument, "open slide", path,
-                      StrCat(levels, " levels: 1 to ", kMaxLevels, " are supported"));
+                      StrCat(levels, " levels: 1 to ", kMaxOpenSlideLevels, " are supported"));
   }
   for (int i = 0; i < levels; ++i) {
     LevelLayout level;
@@ -342,7 +342,7 @@ std::optional<std::string> OpenSlideVendor(const Folders& allowed, const std::st
 
 std::vector<std::string> SlideFiles(const Folders& allowed, const std::string& path) {
   std::vector<std::string> files = {path};
-  const std::string folder = PartsOf(allowed, path).folder;
+  const std::string folder = SlidePartsOf(allowed, path).folder;
   if (folder.empty()) return files;
   const auto names = ListFolder(allowed, folder);
   if (!names.ok()) return files;

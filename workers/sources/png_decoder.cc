@@ -16,20 +16,20 @@ namespace {
 constexpr png_alloc_size_t kMaxChunkBytes = png_alloc_size_t{8} << 20;
 
 /// The bytes that libpng reads on, and its last error.
-struct Reader {
+struct PngInput {
   std::span<const std::byte> left;
   char message[128] = "";
 };
 
 void ReadOn(png_structp png, png_bytep out, std::size_t size) {
-  auto* reader = static_cast<Reader*>(png_get_io_ptr(png));
+  auto* reader = static_cast<PngInput*>(png_get_io_ptr(png));
   if (size > reader->left.size()) png_error(png, "it ends too early");
   std::memcpy(out, reader->left.data(), size);
   reader->left = reader->left.subspan(size);
 }
 
 [[noreturn]] void OnError(png_structp png, png_const_charp text) {
-  auto* reader = static_cast<Reader*>(png_get_error_ptr(png));
+  auto* reader = static_cast<PngInput*>(png_get_error_ptr(png));
   std::snprintf(reader->message, sizeof reader->message, "%s", text);
   std::longjmp(*png_set_longjmp_fn(png, std::longjmp, sizeof(jmp_buf)), 1);
 }
@@ -80,7 +80,7 @@ class Png {
  private:
   Status Damaged() const { return DataLoss("png: ", reader_.message); }
 
-  Reader reader_;
+  PngInput reader_;
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;
 };

@@ -15,7 +15,7 @@ namespace patchbay::workers {
 namespace {
 
 /// Without blanks around it; "" for what is too long to be the name of a device.
-std::string Short(std::string_view text) {
+std::string ShortName(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   while (text.ends_with(' ')) text.remove_suffix(1);
   return text.size() <= kMaxScannerBytes ? Printable(text) : std::string();
@@ -25,16 +25,16 @@ SlideScanner OfTiff(const TiffIndex& index) {
   constexpr std::uint16_t kMake = 271, kModel = 272, kDateTime = 306;
   const TiffDirectory& first = index.directories().front();
   const auto text = [&](std::uint16_t tag) {
-    return Short(index.ReadText(first, tag).value_or(""));
+    return ShortName(index.ReadText(first, tag).value_or(""));
   };
   SlideScanner scanner{text(kMake), text(kModel), text(kDateTime)};
   const std::string description = index.ReadDescription(first).value_or("");
   if (!IsAperioDescription(description)) return scanner;
   const AperioDescription aperio = ParseAperioDescription(description);
   if (scanner.manufacturer.empty()) scanner.manufacturer = "Aperio";
-  if (scanner.model.empty()) scanner.model = Short(aperio.scanner_type);
+  if (scanner.model.empty()) scanner.model = ShortName(aperio.scanner_type);
   if (scanner.scanned_at.empty()) {
-    scanner.scanned_at = Short(StrCat(aperio.date, " ", aperio.time));
+    scanner.scanned_at = ShortName(StrCat(aperio.date, " ", aperio.time));
   }
   return scanner;
 }
@@ -49,7 +49,7 @@ SlideScanner OfDicom(DicomElements& elements) {
     if (value.tag > kModel) return false;
     const auto read = [&](std::string& out) {
       const auto text = elements.Text(value);
-      if (text.ok()) out = Short(*text);
+      if (text.ok()) out = ShortName(*text);
     };
     if (value.tag == kAcquired) read(scanner.scanned_at);
     if (value.tag == kManufacturer) read(scanner.manufacturer);

@@ -41,8 +41,6 @@ const TiffEntry* FindEntry(const TiffDirectory& directory, std::uint16_t tag) {
   return nullptr;
 }
 
-Status Malformed(const std::string& cause) { return InvalidArgument("read tiff: ", cause); }
-
 constexpr std::size_t kBlock = 64;
 constexpr std::uint64_t kMost32 = 0xFFFFFFFF;
 
@@ -58,8 +56,8 @@ bool FollowOneAnother(const TiffPieces& pieces, std::size_t begin, std::size_t e
 
 Status TiffIndex::ReadExactly(std::uint64_t offset, void* out, std::size_t size) const {
   if (offset > file_bytes() || size > file_bytes() - offset) {
-    return Malformed(StrCat(size, " bytes at offset ", offset, " lie past the end of the file (",
-                            file_bytes(), " bytes)"));
+    return MalformedTiff(StrCat(size, " bytes at offset ", offset,
+                                " lie past the end of the file (", file_bytes(), " bytes)"));
   }
   return file_->Read(offset, {static_cast<std::byte*>(out), size}, "tiff");
 }
@@ -84,7 +82,7 @@ Status TiffIndex::ReadHeader() {
   unsigned char header[16] = {};
   PB_RETURN_IF_ERROR(ReadExactly(0, header, 8));
   if (!((header[0] == 'I' && header[1] == 'I') || (header[0] == 'M' && header[1] == 'M'))) {
-    return Malformed("no TIFF byte order mark");
+    return MalformedTiff("no TIFF byte order mark");
   }
   big_endian_ = header[0] == 'M';
   const std::uint64_t version = Load(header + 2, 2);
@@ -92,11 +90,11 @@ Status TiffIndex::ReadHeader() {
     first_directory_ = Load(header + 4, 4);
     return absl::OkStatus();
   }
-  if (version != 43) return Malformed(StrCat("version ", version, ", not 42 or 43"));
+  if (version != 43) return MalformedTiff(StrCat("version ", version, ", not 42 or 43"));
   big_ = true;
   PB_RETURN_IF_ERROR(ReadExactly(0, header, 16));
   if (Load(header + 4, 2) != 8 || Load(header + 6, 2) != 0) {
-    return Malformed("a BigTIFF whose offsets are not 8 bytes");
+    return MalformedTiff("a BigTIFF whose offsets are not 8 bytes");
   }
   first_directory_ = Load(header + 8, 8);
   return absl::OkStatus();
@@ -108,10 +106,11 @@ Status TiffIndex::ReadChain() {
   std::uint64_t offset = first_directory_;
   while (offset != 0) {
     if (!seen.insert(offset).second) {
-      return Malformed(StrCat("directory ", directories_.size(), " loops back to offset ", offset));
+      return MalformedTiff(
+          StrCat("directory ", directories_.size(), " loops back to offset ", offset));
     }
     if (directories_.size() == kMaxTiffDirectories) {
-      return Malformed(StrCat("more than ", kMaxTiffDirectories, " directories"));
+      return MalformedTiff(StrCat("more than ", kMaxTiffDirectories, " directories"));
     }
     std::uint64_t next = 0;
     auto directory = ReadDirectory(offset, &next);
@@ -120,12 +119,13 @@ Status TiffIndex::ReadChain() {
     }
     entries += directory->entries.size();
     if (entries > kMaxTiffEntriesInAll) {
-      return Malformed(StrCat("more than ", kMaxTiffEntriesInAll, " entries in all directories"));
+      return MalformedTiff(
+          StrCat("more than ", kMaxTiffEntriesInAll, " entries in all directories"));
     }
     directories_.push_back(*std::move(directory));
     offset = next;
   }
-  if (directories_.empty()) return Malformed("no directories");
+  if (directories_.empty()) return MalformedTiff("no directories");
   return absl::OkStatus();
 }
 
@@ -136,7 +136,7 @@ StatusOr<TiffDirectory> TiffIndex::ReadDirectory(std::uint64_t offset, std::uint
   PB_RETURN_IF_ERROR(ReadExactly(offset, word, count_bytes));
   const std::uint64_t count = Load(word, count_bytes);
   if (count == 0 || count > kMaxTiffEntries) {
-    return Malformed(
+    return MalformedTiff(
         StrCat("a directory with ", count, " entries: 1 to ", kMaxTiffEntries, " are supported"));
   }
   std::vector<unsigned char> table(count * entry_bytes + word_bytes);
@@ -164,14 +164,15 @@ StatusOr<TiffDirectory> TiffIndex::ReadDirectory(std::uint64_t offset, std::uint
 StatusOr<std::vector<std::uint64_t>> TiffIndex::Integers(const TiffEntry& entry,
                                                          std::uint64_t most) const {
   if (!IsIntegerType(entry.type)) {
-    return Malformed(StrCat("tag ", entry.tag, " has type ", entry.type, ", not an integer"));
+    return MalformedTiff(StrCat("tag ", entry.tag, " has type ", entry.type, ", not an integer"));
   }
   if (entry.count > most) {
-    return Malformed(StrCat("tag ", entry.tag, " has ", entry.count, " values, at most ", most));
+    return MalformedTiff(
+        StrCat("tag ", entry.tag, " has ", entry.count, " values, at most ", most));
   }
   const std::size_t size = TypeBytes(entry.type);
   if (entry.offset > file_bytes() || entry.count * size > file_bytes() - entry.offset) {
-    return Malformed(StrCat("the values of tag ", entry.tag, " lie past the end of the file"));
+    return MalformedTiff(StrCat("the values of tag ", entry.tag, " lie past the end of the file"));
   }
   std::vector<unsigned char> raw(entry.count * size);
   PB_RETURN_IF_ERROR(ReadExactly(entry.offset, raw.data(), raw.size()));
@@ -184,7 +185,7 @@ StatusOr<std::optional<std::uint64_t>> TiffIndex::Integer(const TiffDirectory& d
                                                           std::uint16_t tag) const {
   const TiffEntry* entry = FindEntry(directory, tag);
   if (entry == nullptr) return std::optional<std::uint64_t>();
-  if (entry->count == 0) return Malformed(StrCat("tag ", tag, " has no value"));
+  if (entry->count == 0) return MalformedTiff(StrCat("tag ", tag, " has no value"));
   TiffEntry first = *entry;
   first.count = 1;
   PB_ASSIGN_OR_RETURN(auto values, Integers(first, 1));
@@ -205,7 +206,7 @@ StatusOr<std::optional<double>> TiffIndex::Rational(const TiffDirectory& directo
 
 StatusOr<std::string> TiffIndex::Bytes(const TiffEntry& entry, std::size_t most) const {
   if (TypeBytes(entry.type) != 1) {
-    return Malformed(StrCat("tag ", entry.tag, " has type ", entry.type, ", not bytes"));
+    return MalformedTiff(StrCat("tag ", entry.tag, " has type ", entry.type, ", not bytes"));
   }
   std::string text(std::min<std::uint64_t>(entry.count, most), '\0');
   PB_RETURN_IF_ERROR(ReadExactly(entry.offset, text.data(), text.size()));
@@ -286,13 +287,13 @@ StatusOr<TiffPieces> TiffIndex::ReadPieces(const TiffDirectory& directory) const
   const auto planes = directory.planar == 2 ? std::uint64_t{directory.samples} : 1;
   if (directory.height < 1 || directory.width < 1 || directory.piece_height < 1 ||
       directory.piece_width < 1 || planes == 0) {
-    return Malformed("an image whose sides, tiles or samples are 0");
+    return MalformedTiff("an image whose sides, tiles or samples are 0");
   }
   const auto rows = static_cast<std::uint64_t>(directory.PieceRows());
   const auto columns = static_cast<std::uint64_t>(directory.PieceColumns());
   if (rows > kMaxTiffPieces || columns > kMaxTiffPieces ||
       rows * columns > kMaxTiffPieces / planes) {
-    return Malformed(
+    return MalformedTiff(
         StrCat("an image of ", rows, " x ", columns, " tiles or strips: at most ", kMaxTiffPieces));
   }
   const std::uint64_t needed = rows * columns * planes;
@@ -304,11 +305,11 @@ StatusOr<TiffPieces> TiffIndex::ReadPieces(const TiffDirectory& directory) const
   const TiffEntry* offsets = find(kTagTileOffsets, kTagStripOffsets);
   const TiffEntry* counts = find(kTagTileCounts, kTagStripCounts);
   if (offsets == nullptr || counts == nullptr) {
-    return Malformed("an image without tile or strip offsets and byte counts");
+    return MalformedTiff("an image without tile or strip offsets and byte counts");
   }
   if (offsets->count < needed || counts->count < needed) {
-    return Malformed(StrCat("an image of ", needed, " tiles or strips with ", offsets->count,
-                            " offsets and ", counts->count, " byte counts"));
+    return MalformedTiff(StrCat("an image of ", needed, " tiles or strips with ", offsets->count,
+                                " offsets and ", counts->count, " byte counts"));
   }
   TiffEntry first_offsets = *offsets, first_counts = *counts;
   first_offsets.count = first_counts.count = needed;
@@ -334,7 +335,7 @@ StatusOr<std::string> TiffIndex::ReadJpegTables(const TiffDirectory& directory) 
   const TiffEntry* entry = FindEntry(directory, kTagJpegTables);
   if (entry == nullptr) return std::string();
   if (entry->count > kMaxJpegTablesBytes) {
-    return Malformed(
+    return MalformedTiff(
         StrCat("JPEG tables of ", entry->count, " bytes: at most ", kMaxJpegTablesBytes));
   }
   return Bytes(*entry, kMaxJpegTablesBytes);

@@ -23,6 +23,11 @@ inline constexpr std::uint64_t kMaxTiffPieces = 1u << 22;  ///< tiles or strips 
 inline constexpr std::int64_t kMaxTiffSide = std::int64_t{1} << 26;
 inline constexpr std::int64_t kMaxPieceBytes = 64 << 20;  ///< one decoded tile or strip
 
+/// InvalidArgument: the file does not follow the TIFF specification.
+inline Status MalformedTiff(const std::string& cause) {
+  return InvalidArgument("read tiff: ", cause);
+}
+
 enum class TiffCompression : std::uint32_t {
   kNone = 1,
   kLzw = 5,

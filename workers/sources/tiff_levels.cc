@@ -16,11 +16,9 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::size_t kMaxLevels = 32;
+constexpr std::size_t kMaxTiffLevels = 32;
 
 Status NotRead(const std::string& cause) { return Unimplemented("read tiff: ", cause); }
-
-Status Malformed(const std::string& cause) { return InvalidArgument("read tiff: ", cause); }
 
 bool IsJpeg2000(TiffCompression c) {
   return c == TiffCompression::kAperioJpeg2000YCbCr || c == TiffCompression::kAperioJpeg2000Rgb;
@@ -30,13 +28,13 @@ std::int64_t SampleBytes(const TiffDirectory& d) { return d.bits > 8 ? 2 : 1; }
 
 Status CheckGeometry(const TiffDirectory& d) {
   if (d.width <= 0 || d.height <= 0 || d.width > kMaxTiffSide || d.height > kMaxTiffSide) {
-    return Malformed(StrCat("an image of ", d.width, " x ", d.height, " pixels: 1 to ",
-                            kMaxTiffSide, " a side are supported"));
+    return MalformedTiff(StrCat("an image of ", d.width, " x ", d.height, " pixels: 1 to ",
+                                kMaxTiffSide, " a side are supported"));
   }
   if (d.piece_width <= 0 || d.piece_height <= 0 || d.piece_width > kMaxTiffSide ||
       d.piece_height > kMaxTiffSide) {
-    return Malformed(StrCat("tiles or strips of ", d.piece_width, " x ", d.piece_height,
-                            " pixels: 1 to ", kMaxTiffSide, " a side are supported"));
+    return MalformedTiff(StrCat("tiles or strips of ", d.piece_width, " x ", d.piece_height,
+                                " pixels: 1 to ", kMaxTiffSide, " a side are supported"));
   }
   if (d.orientation < 1 || d.orientation > 8) {
     return NotRead(StrCat("orientation ", d.orientation,
@@ -50,7 +48,7 @@ Status CheckGeometry(const TiffDirectory& d) {
     return NotRead(StrCat("an image of depth ", d.image_depth, ": only 1 is supported"));
   }
   if (d.planar != 1 && d.planar != 2) {
-    return Malformed(StrCat("planar configuration ", d.planar, ": TIFF has only 1 and 2"));
+    return MalformedTiff(StrCat("planar configuration ", d.planar, ": TIFF has only 1 and 2"));
   }
   if (d.samples < 1 || d.samples > static_cast<std::uint32_t>(kMaxChannels)) {
     return NotRead(StrCat(d.samples, " samples per pixel: 1 to ", kMaxChannels, " are supported"));
@@ -141,7 +139,7 @@ Status AddPlane(const TiffIndex& index, const TiffDirectory& directory, OpenLeve
   PB_ASSIGN_OR_RETURN(const auto format, FormatOf(index, directory));
   if (format != level.format) return NotRead("channels with different JPEG tables");
   if (level.pieces.offset.size() + pieces.offset.size() > kMaxTiffPieces) {
-    return Malformed(StrCat("channels of more than ", kMaxTiffPieces, " tiles or strips"));
+    return MalformedTiff(StrCat("channels of more than ", kMaxTiffPieces, " tiles or strips"));
   }
   level.pieces.offset.insert(level.pieces.offset.end(), pieces.offset.begin(), pieces.offset.end());
   level.pieces.size_bytes.insert(level.pieces.size_bytes.end(), pieces.size_bytes.begin(),
@@ -183,8 +181,8 @@ StatusOr<std::vector<TiffDirectory>> AperioLevels(const TiffIndex& index) {
     if (IsReducedFrom(levels.front(), d) && d.width < levels.back().width) {
       levels.push_back(d);
     } else if (d.subfile == 0) {
-      return Malformed(StrCat("a tiled image of ", d.width, " x ", d.height, " after one of ",
-                              levels.back().width, " x ", levels.back().height));
+      return MalformedTiff(StrCat("a tiled image of ", d.width, " x ", d.height, " after one of ",
+                                  levels.back().width, " x ", levels.back().height));
     }
   }
   return levels;
@@ -338,15 +336,16 @@ StatusOr<TiffPyramid> FindTiffPyramid(const TiffIndex& index) {
   } else {
     PB_ASSIGN_OR_RETURN(found, FindTiffChannels(index, description));
   }
-  if (found.levels.size() > kMaxLevels) {
-    return Malformed(StrCat("a pyramid of ", found.levels.size(), " levels: at most ", kMaxLevels));
+  if (found.levels.size() > kMaxTiffLevels) {
+    return MalformedTiff(
+        StrCat("a pyramid of ", found.levels.size(), " levels: at most ", kMaxTiffLevels));
   }
   std::vector<OpenLevel> levels;
   for (const std::vector<TiffDirectory>& planes : found.levels) {
     auto level = ReadLevel(index, planes);
     if (!level.ok()) return Annotate(level.status(), StrCat("level ", levels.size()));
     if (level->directory.samples != first.samples || level->directory.bits != first.bits) {
-      return Malformed(StrCat("level ", levels.size(), " has other samples than level 0"));
+      return MalformedTiff(StrCat("level ", levels.size(), " has other samples than level 0"));
     }
     if (is_aperio && !levels.empty() && level->planes == 1) {
       DistrustEdges(*level);

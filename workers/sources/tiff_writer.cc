@@ -50,9 +50,10 @@ std::vector<std::uint64_t> Widen(std::string_view bytes) {
 }
 
 // Tags and values of TIFF 6.0.
-constexpr std::uint16_t kWidth = 256, kHeight = 257, kBits = 258, kCompression = 259,
-                        kPhotometric = 262, kDescription = 270, kSamples = 277, kTileWidth = 322,
-                        kTileHeight = 323, kTileOffsets = 324, kTileBytes = 325;
+constexpr std::uint16_t kWidthTag = 256, kHeightTag = 257, kBitsTag = 258, kCompressionTag = 259,
+                        kPhotometricTag = 262, kDescriptionTag = 270, kSamplesTag = 277,
+                        kTileWidthTag = 322, kTileHeightTag = 323, kTileOffsetsTag = 324,
+                        kTileBytesTag = 325;
 constexpr std::uint16_t kDeflate = 8, kBlackIsZero = 1;
 
 }  // namespace
@@ -214,17 +215,17 @@ Status MaskTiff::AddBand(std::span<const std::uint8_t> rows) {
 
 StatusOr<std::uint64_t> MaskTiff::Commit() {
   TiffFields fields;
-  fields.Long(kWidth, static_cast<std::uint32_t>(size_.x));
-  fields.Long(kHeight, static_cast<std::uint32_t>(size_.y));
-  fields.Short(kBits, {8});
-  fields.Short(kCompression, {kDeflate});
-  fields.Short(kPhotometric, {kBlackIsZero});
-  fields.Text(kDescription, kExportedMask);
-  fields.Short(kSamples, {1});
-  fields.Long(kTileWidth, static_cast<std::uint32_t>(kTile));
-  fields.Long(kTileHeight, static_cast<std::uint32_t>(kTile));
-  fields.Offsets(kTileOffsets, std::move(offsets_));
-  fields.Offsets(kTileBytes, std::move(bytes_));
+  fields.Long(kWidthTag, static_cast<std::uint32_t>(size_.x));
+  fields.Long(kHeightTag, static_cast<std::uint32_t>(size_.y));
+  fields.Short(kBitsTag, {8});
+  fields.Short(kCompressionTag, {kDeflate});
+  fields.Short(kPhotometricTag, {kBlackIsZero});
+  fields.Text(kDescriptionTag, kExportedMask);
+  fields.Short(kSamplesTag, {1});
+  fields.Long(kTileWidthTag, static_cast<std::uint32_t>(kTile));
+  fields.Long(kTileHeightTag, static_cast<std::uint32_t>(kTile));
+  fields.Offsets(kTileOffsetsTag, std::move(offsets_));
+  fields.Offsets(kTileBytesTag, std::move(bytes_));
   writer_.AddDirectory(std::move(fields));
   PB_RETURN_IF_ERROR(writer_.Commit());
   return SizeOf(writer_.allowed(), path_).value_or(0);

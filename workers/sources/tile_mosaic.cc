@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kDoing = "read tile";
 
 /// "224 x 224 pixels, 3 channels of uint8".
-std::string TextOf(const ImageLayout& layout) {
+std::string PixelsText(const ImageLayout& layout) {
   return StrCat(layout.levels.front().size.ToString(), " pixels, ", layout.channels, " of ",
                 NameOf(layout.dtype));
 }
@@ -84,7 +84,7 @@ class TileMosaic final : public ImageSource {
     const bool is_alike = layout.levels.front().size == tile_.levels.front().size &&
                           layout.channels == tile_.channels && layout.dtype == tile_.dtype;
     if (!is_alike) {
-      return InvalidArgument(TextOf(layout), ", and the first tile has ", TextOf(tile_));
+      return InvalidArgument(PixelsText(layout), ", and the first tile has ", PixelsText(tile_));
     }
     PB_RETURN_IF_ERROR(tile->Fetch(0, box, encoded));
     return tile->Decode(encoded, out, fill, *tile->MakeScratch());

@@ -22,7 +22,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::int64_t kMaxChannels = 1024;
+constexpr std::int64_t kMaxStoreChannels = 1024;
 
 /// The array axis of each role; -1 where the store has no such axis.
 struct AxisRoles {
@@ -396,7 +396,7 @@ StatusOr<LevelLayout> LayoutOf(const zarr::ArrayMetadata& m, const AxisRoles& ro
 }
 
 /// The array of a level that the root's metadata names.
-StatusOr<zarr::Array> OpenLevel(std::shared_ptr<zarr::ByteStore> store, const std::string& level,
+StatusOr<zarr::Array> OpenArray(std::shared_ptr<zarr::ByteStore> store, const std::string& level,
                                 const zarr::ArrayOptions& options) {
   const std::string name = store->NameOf(level);
   auto array = zarr::Array::Open(std::move(store), level, options);
@@ -431,11 +431,11 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const Folders& allowed,
   const auto store = std::make_shared<zarr::FileByteStore>(allowed, path, caches.files);
   std::vector<zarr::Array> arrays;
   for (const zarr::NgffLevel& level : multiscales.levels) {
-    PB_ASSIGN_OR_RETURN(zarr::Array array, OpenLevel(store, level.path, options));
+    PB_ASSIGN_OR_RETURN(zarr::Array array, OpenArray(store, level.path, options));
     const zarr::ArrayMetadata& m = array.metadata();
     PB_ASSIGN_OR_RETURN(LevelLayout size, LayoutOf(m, roles, multiscales.axes.size(), path));
     const std::int64_t channels = roles.c < 0 ? 1 : m.shape[static_cast<std::size_t>(roles.c)];
-    if (channels > kMaxChannels) return Refuse(path, StrCat(channels, " channels"));
+    if (channels > kMaxStoreChannels) return Refuse(path, StrCat(channels, " channels"));
     if (arrays.empty()) {
       layout.dtype = m.dtype;
       layout.channels = static_cast<int>(channels);

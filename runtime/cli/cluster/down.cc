@@ -17,7 +17,7 @@ namespace patchbay::cli {
 namespace {
 
 constexpr TimeMs kStopLimitMs = 60'000;
-constexpr long kLookEveryMs = 50;
+constexpr long kDownLookMs = 50;
 /// A trainer that lives is back sooner after its scheduler was started again.
 constexpr std::uint64_t kUnattendedMs = 5'000;
 constexpr TimeMs kUnattendedLimitMs = kUnattendedMs + 1'000;
@@ -41,7 +41,7 @@ StatusOr<std::vector<protocol::JobRow>> KnownStreams(client::Client& client) {
     });
     if (!unknown || SteadyClock().NowMs() > deadline) return jobs;
     if (Interrupted()) return Cancelled("down: interrupted");
-    PauseMs(kLookEveryMs);
+    PauseMs(kDownLookMs);
   }
 }
 
@@ -71,7 +71,7 @@ class DownCommand final : public Command {
       if (SteadyClock().NowMs() > deadline) {
         return DeadlineExceeded("down: still running after ", kStopLimitMs / 1000, " s");
       }
-      PauseMs(kLookEveryMs);
+      PauseMs(kDownLookMs);
     }
     session.terminal.Say(here ? "stopped" : "stopping");
     session.terminal.Result({{"stopped", here}});

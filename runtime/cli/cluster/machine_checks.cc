@@ -277,8 +277,7 @@ Check CheckReach(const std::string& address) {
   if (connected.ok()) {
     return Ok("reach", StrCat(address, " answers, after ", data::SteadyNowMs() - begin_ms, " ms"));
   }
-  return {"reach", CheckState::kBroken, std::string(MessageOf(connected.status())),
-          "workers of this node cannot deliver there"};
+  return BrokenCheck("reach", connected.status(), "workers of this node cannot deliver there");
 }
 
 std::vector<Check> CheckMachine(const client::Environment& environment) {

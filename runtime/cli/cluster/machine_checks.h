@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/client/environment.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::cli {
 
@@ -20,6 +22,11 @@ struct Check {
   std::string found;
   std::string means;  ///< consequence for the user; "" when all is well
 };
+
+/// Finds that error.
+inline Check BrokenCheck(std::string name, const Status& status, std::string means) {
+  return {std::move(name), CheckState::kBroken, std::string(MessageOf(status)), std::move(means)};
+}
 
 /// Looks at the machine; changes nothing, opens no connection, takes well below a second.
 std::vector<Check> CheckMachine(const client::Environment& environment);

@@ -80,7 +80,7 @@ Status WaitUntilReady(int fd, const std::function<bool()>& keep_waiting, client:
   }
 }
 
-constexpr long kLookEveryMs = 100;
+constexpr long kExitLookMs = 100;
 constexpr std::uint64_t kWorkerNeedsBytes = 256ull << 20;  ///< to start, and for one small image
 
 /// "64G", "512MiB".
@@ -239,7 +239,7 @@ StatusOr<ExitCode> RunNode(Session& session, const NodeSettings& settings,
   PB_ASSIGN_OR_RETURN(UniqueFd serves, client::HoldNodeServes(session.environment));
   ready(node);
   std::optional<int> exit;
-  while (!Interrupted() && !(exit = node.PollExit()).has_value()) PauseMs(kLookEveryMs);
+  while (!Interrupted() && !(exit = node.PollExit()).has_value()) PauseMs(kExitLookMs);
   if (exit == static_cast<int>(ExitCode::kStopped)) return stopped;
   if (exit.has_value()) return *exit == 0 ? ExitCode::kDone : ExitCode::kFailed;
   serves.Close();

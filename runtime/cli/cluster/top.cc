@@ -19,7 +19,7 @@ namespace patchbay::cli {
 namespace {
 
 constexpr std::int64_t kAskEveryNs = 1'000'000'000;
-constexpr long kLookEveryMs = 100;  ///< at the size of the terminal
+constexpr long kTerminalLookMs = 100;  ///< at the size of the terminal
 constexpr std::size_t kOnceColumns = 1'000;
 
 /// The size of the terminal of stdout; 80 by 24 if it does not say.
@@ -83,7 +83,7 @@ class TopCommand final : public Command {
     const Screen screen;
     std::string trouble;
     ScreenSize shown{0, 0};
-    for (std::int64_t asked_ns = SteadyNowNs(); !Interrupted(); PauseMs(kLookEveryMs)) {
+    for (std::int64_t asked_ns = SteadyNowNs(); !Interrupted(); PauseMs(kTerminalLookMs)) {
       const ScreenSize size = SizeOfScreen();
       const bool due = SteadyNowNs() - asked_ns >= kAskEveryNs;
       if (!due && size.columns == shown.columns && size.rows == shown.rows) continue;

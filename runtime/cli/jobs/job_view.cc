@@ -36,7 +36,7 @@ std::string LocalTime(std::int64_t seconds) {
   return text;
 }
 
-double CoresOf(std::uint32_t millis) { return millis / 1000.0; }
+double CoresIn(std::uint32_t millis) { return millis / 1000.0; }
 
 std::string Percent(double share) { return Fixed(std::floor(100 * share), 0) + " %"; }
 
@@ -130,8 +130,8 @@ std::string StateText(const protocol::JobRow& job) {
 }
 
 std::string CoresText(const protocol::JobRow& job) {
-  return StrCat(Fixed(CoresOf(job.held_cpu_millis), 1), "/",
-                Fixed(CoresOf(job.wanted_cpu_millis), 1));
+  return StrCat(Fixed(CoresIn(job.held_cpu_millis), 1), "/",
+                Fixed(CoresIn(job.wanted_cpu_millis), 1));
 }
 
 /// Shares from 0 to 1.
@@ -174,7 +174,7 @@ Json JobToJson(const protocol::JobRow& job) {
       {"progress", Share(job)},
       {"progress_bytes", job.progress_bytes},
       {"cores",
-       {{"wanted", CoresOf(job.wanted_cpu_millis)}, {"held", CoresOf(job.held_cpu_millis)}}},
+       {{"wanted", CoresIn(job.wanted_cpu_millis)}, {"held", CoresIn(job.held_cpu_millis)}}},
       {"cause", job.cause},
       {"waits_for", job.waits_for},
       {"failed", failed}};

@@ -13,7 +13,7 @@
 namespace patchbay::cli {
 namespace {
 
-constexpr char kWhat[] = "recorded request";
+constexpr char kRecordedRequest[] = "recorded request";
 
 /// The work asked of the job, the same for every run of the command. The manifest holds a key, so
 /// only its hash is kept.
@@ -38,8 +38,8 @@ struct Recorded {
 
 StatusOr<Recorded> Load(const std::string& file) {
   PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(Folders::OfThisUser(), file, kMaxJsonBytes));
-  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kWhat));
-  return FromJson<Recorded>(json, kWhat);
+  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kRecordedRequest));
+  return FromJson<Recorded>(json, kRecordedRequest);
 }
 
 /// Whether a command that has ended recorded the request of this job, and asked for the same.

@@ -26,16 +26,14 @@ namespace patchbay::cli {
 namespace {
 
 constexpr TimeMs kMeetMs = 3'000, kPartMs = 10'000;
-constexpr long kLookEveryMs = 50;
 constexpr std::size_t kMaxAddressBytes = 128;
 // A node is here until it has met all others; then the file gets its second name, which stays until
 // all have.
 constexpr std::string_view kHere = "here-", kMet = "met-";
 
-const Folders& Ours() { return Folders::OfThisUser(); }
-
-std::vector<std::string> Names(const std::string& path) {
-  return ListFolder(Ours(), path, 4 * kMaxSiteNodes).value_or(std::vector<std::string>());
+std::vector<std::string> NamesOrNone(const std::string& path) {
+  return ListFolder(Folders::OfThisUser(), path, 4 * kMaxSiteNodes)
+      .value_or(std::vector<std::string>());
 }
 
 bool Has(const std::vector<std::string>& names, const std::string& name) {
@@ -43,7 +41,7 @@ bool Has(const std::vector<std::string>& names, const std::string& name) {
 }
 
 std::vector<std::string> Missing(const Engine& engine, const std::string& path) {
-  const std::vector<std::string> names = Names(path);
+  const std::vector<std::string> names = NamesOrNone(path);
   std::vector<std::string> missing = engine.nodes;
   std::erase_if(missing, [&](const std::string& node) {
     return Has(names, StrCat(kHere, node)) || Has(names, StrCat(kMet, node));
@@ -61,7 +59,8 @@ std::string PlaceOf(const std::string& path) {
 
 /// Whether one of two openings of a file keeps its lock from the other.
 bool Locks(const std::string& file) {
-  const auto one = OpenFile(Ours(), file, O_RDWR), two = OpenFile(Ours(), file, O_RDWR);
+  const auto one = OpenFile(Folders::OfThisUser(), file, O_RDWR),
+             two = OpenFile(Folders::OfThisUser(), file, O_RDWR);
   return one.ok() && two.ok() && flock(one->get(), LOCK_EX | LOCK_NB) == 0 &&
          flock(two->get(), LOCK_EX | LOCK_NB) != 0;
 }
@@ -98,7 +97,8 @@ Check CheckFirst(const Engine& engine, const std::string& path) {
   StatusOr<std::string> address = NotFound("no address");
   for (const std::string_view state : {kHere, kMet}) {
     if (address.ok()) break;
-    address = ReadFile(Ours(), StrCat(path, "/", state, engine.nodes[0]), kMaxAddressBytes);
+    address = ReadFile(Folders::OfThisUser(), StrCat(path, "/", state, engine.nodes[0]),
+                       kMaxAddressBytes);
   }
   Check check = address.ok()
                     ? CheckReach(*address)
@@ -127,12 +127,8 @@ bool AnyIsHere(const std::vector<std::string>& names) {
 
 void WaitWhile(const std::function<bool()>& condition, TimeMs deadline_ms) {
   while (condition() && !Interrupted() && SteadyClock().NowMs() < deadline_ms) {
-    PauseMs(kLookEveryMs);
+    PauseMs(kRendezvousLookMs);
   }
-}
-
-Check Broken(std::string name, const Status& status, std::string means) {
-  return {std::move(name), CheckState::kBroken, std::string(MessageOf(status)), std::move(means)};
 }
 
 }  // namespace
@@ -141,24 +137,26 @@ MeetingChecks MeetNodes(const Engine& engine, const std::string& folder,
                         const std::string& interface) {
   const StatusOr<std::string> path = EnterRendezvous(folder, "doctor-" + engine.run);
   if (!path.ok()) {
-    return {Broken("rendezvous", path.status(), "nodes cannot find one another there"),
-            Broken("ports", path.status(), "not tested without a rendezvous")};
+    return {BrokenCheck("rendezvous", path.status(), "nodes cannot find one another there"),
+            BrokenCheck("ports", path.status(), "not tested without a rendezvous")};
   }
   std::string address;
   const StatusOr<UniqueFd> listener = Listen(engine, interface, &address);
   const std::string here = StrCat(*path, "/", kHere, engine.name);
   const std::string met = StrCat(*path, "/", kMet, engine.name);
-  const Status came = ReplaceFile(Ours(), here, AsBytes(address), 0600);
+  const Status came = ReplaceFile(Folders::OfThisUser(), here, AsBytes(address), 0600);
   const TimeMs begin = SteadyClock().NowMs();
   WaitWhile([&] { return came.ok() && !Missing(engine, *path).empty(); }, begin + kMeetMs);
   MeetingChecks checks{CheckPlace(engine, folder, *path, Missing(engine, *path)),
                        CheckFirst(engine, *path)};
-  if (!came.ok()) checks.rendezvous = Broken("rendezvous", came, "nothing can be written there");
+  if (!came.ok()) {
+    checks.rendezvous = BrokenCheck("rendezvous", came, "nothing can be written there");
+  }
   if (!listener.ok()) {
-    checks.ports = Broken("ports", listener.status(), "name the network with --interface");
+    checks.ports = BrokenCheck("ports", listener.status(), "name the network with --interface");
   }
   rename(here.c_str(), met.c_str());
-  WaitWhile([&] { return AnyIsHere(Names(*path)); }, begin + kMeetMs + kPartMs);
+  WaitWhile([&] { return AnyIsHere(NamesOrNone(*path)); }, begin + kMeetMs + kPartMs);
   unlink(met.c_str());
   rmdir(path->c_str());
   return checks;

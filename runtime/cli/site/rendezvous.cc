@@ -24,7 +24,6 @@ namespace {
 
 constexpr std::string_view kFirst = "first-", kHello = "hello-", kAnswer = "answer-",
                            kEnded = "ended-";
-constexpr long kLookEveryMs = 50;
 constexpr TimeMs kAnswerMs = 3'000;  ///< a first node that lives has answered by then
 constexpr std::size_t kMaxFiles = 4 * kMaxSiteNodes;
 
@@ -123,7 +122,7 @@ Status SiteHost::AskFirst(const std::function<bool()>& keep_waiting) {
     if (std::find(names.begin(), names.end(), StrCat(kAnswer, nonce)) != names.end()) {
       return KeysOf(answer).status();
     }
-    PauseMs(kLookEveryMs);
+    PauseMs(kRendezvousLookMs);
   }
   return absl::OkStatus();
 }
@@ -202,7 +201,7 @@ StatusOr<SiteGuest> SiteGuest::Join(const std::string& folder, const Engine& eng
       const Status asked = Write(StrCat(path, "/", hello), HelloOf(engine));
       if (!asked.ok() && !absl::IsNotFound(asked)) return asked;
     }
-    PauseMs(kLookEveryMs);
+    PauseMs(kRendezvousLookMs);
   }
   return Cancelled("site run: ", folder, ": no first node has answered");
 }

@@ -16,6 +16,9 @@
 
 namespace patchbay::cli {
 
+/// Between two looks at the folder.
+inline constexpr long kRendezvousLookMs = 50;
+
 /// Key files, as text, that a node gets from the first one.
 struct SiteKeys {
   std::string node;     ///< its agent's

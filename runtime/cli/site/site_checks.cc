@@ -59,10 +59,6 @@ Check Lacks(std::string name, std::string found, std::string means) {
   return {std::move(name), CheckState::kLacks, std::move(found), std::move(means)};
 }
 
-Check Broken(std::string name, const Status& status, std::string means) {
-  return {std::move(name), CheckState::kBroken, std::string(MessageOf(status)), std::move(means)};
-}
-
 /// stdout of a command line with a bound of its own; "" where it fails.
 std::string OutputOf(const char* command) {
   FILE* const pipe = popen(command, "re");
@@ -111,7 +107,7 @@ Check CheckState(const Seen& seen) {
   const std::string& folder = seen.environment.temporary;
   const Status local = RefuseNetworkFileSystem(Folders::OfThisUser(), folder);
   if (local.ok()) return Good("state", folder);
-  return Broken("state", local, "journal and caches: set TMPDIR, or --state of `site run`");
+  return BrokenCheck("state", local, "journal and caches: set TMPDIR, or --state of `site run`");
 }
 
 /// A standing cluster that takes the key.
@@ -119,7 +115,9 @@ Check CheckCluster(const Seen& seen) {
   const std::string& file = seen.question.cluster_file;
   if (file.empty()) return Good("cluster", "no standing one is named (--cluster)");
   const StatusOr<control::KeyFile> key = control::ReadKeyFile(file);
-  if (!key.ok()) return Broken("cluster", key.status(), "nothing can connect with this key file");
+  if (!key.ok()) {
+    return BrokenCheck("cluster", key.status(), "nothing can connect with this key file");
+  }
   const TimeMs deadline = SteadyClock().NowMs() + kClusterMs;
   auto client = client::Client::Connect(
       file, [deadline] { return !Interrupted() && SteadyClock().NowMs() < deadline; });
@@ -128,9 +126,10 @@ Check CheckCluster(const Seen& seen) {
   if (asked.ok() || (client.ok() && absl::IsPermissionDenied(asked))) {
     return Good("cluster", StrCat(key->address, " takes the key of ", key->name));
   }
-  return Broken("cluster", asked,
-                StrCat(key->address, " does not take the key of ", key->name, " within ",
-                       kClusterMs / 1000, " s: no cluster there, a firewall, or a revoked key"));
+  return BrokenCheck(
+      "cluster", asked,
+      StrCat(key->address, " does not take the key of ", key->name, " within ", kClusterMs / 1000,
+             " s: no cluster there, a firewall, or a revoked key"));
 }
 
 /// This clock against that of Slurm's controller.
@@ -193,15 +192,15 @@ Check CheckLimits(const Seen& seen) {
 
 Check CheckPseudonymKey(const Seen& seen) {
   const StatusOr<client::Site> site = client::ReadSite(seen.environment);
-  if (!site.ok()) return Broken("pseudonyms", site.status(), "no node starts with this file");
+  if (!site.ok()) return BrokenCheck("pseudonyms", site.status(), "no node starts with this file");
   if (site->pseudonym_key.empty()) {
     return Lacks("pseudonyms", "no key of the site",
                  "each home names slides by a key of its own: share one (configs/site.md)");
   }
   const Status key = CheckSiteKey(seen.environment, *site);
-  if (!key.ok()) return Broken("pseudonyms", key, "nothing can be ingested here");
+  if (!key.ok()) return BrokenCheck("pseudonyms", key, "nothing can be ingested here");
   const auto sharing = client::SharingOf(*site);
-  if (!sharing.ok()) return Broken("pseudonyms", sharing.status(), "no node starts here");
+  if (!sharing.ok()) return BrokenCheck("pseudonyms", sharing.status(), "no node starts here");
   return Good("pseudonyms", StrCat(site->pseudonym_key, ", files of group ",
                                    site->group.empty() ? "each account" : site->group));
 }

@@ -27,8 +27,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxOwnerBytes = 4096;
 constexpr std::chrono::seconds kLockLimit{10};  ///< for a job that adds rows to a table
 
-std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
-
 /// Keeps jobs from writing tables of the folder, as those keep each other from it.
 StatusOr<UniqueFd> LockFolder(const Folders& allowed, const std::string& folder) {
   PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(allowed, folder, O_RDONLY | O_DIRECTORY));
@@ -49,7 +47,7 @@ Status Rewrite(const ForgettingRights& rights, const std::string& path, const st
 }
 
 /// The lines of `text` from `from` to before `to`, counted from 1.
-std::string_view LinesOf(std::string_view text, int from, int to) {
+std::string_view LinesBetween(std::string_view text, int from, int to) {
   std::size_t begin = 0;
   for (int line = 1; line < from && begin < text.size(); ++line) {
     begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
@@ -72,10 +70,10 @@ Status DropRows(const ForgettingRights& rights, const TraceFinder& finder, const
   std::string_view rest = text;
   for (const KeyedRow& row : finder.RowsOf(path, text)) {
     if (!IsTied(row.keys, keys)) continue;
-    const std::string_view before = LinesOf(rest, 1, row.line - next + 1);
+    const std::string_view before = LinesBetween(rest, 1, row.line - next + 1);
     kept += before;
     rest.remove_prefix(before.size());
-    rest.remove_prefix(LinesOf(rest, 1, row.end - row.line + 1).size());
+    rest.remove_prefix(LinesBetween(rest, 1, row.end - row.line + 1).size());
     next = row.end;
   }
   kept += rest;

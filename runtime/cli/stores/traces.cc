@@ -34,7 +34,6 @@ constexpr std::size_t kMaxFolderName = 100;  ///< characters of a slide in names
 constexpr char kSpectraFile[] = "spectra.json", kManifestFile[] = "manifest.csv";
 
 std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 void AddHex(const Json& value, TraceKeys& keys) {
   if (value.is_string() && !value.get_ref<const std::string&>().empty()) {

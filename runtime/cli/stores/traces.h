@@ -20,6 +20,9 @@ namespace patchbay::cli {
 /// Facts such as "path:/archive/a.svs", "hex:<digest>", "patient:<pseudonym>", "slide:<slide_id>".
 using TraceKeys = std::set<std::string>;
 
+/// The folder of an absolute path.
+inline std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
 /// In the order in which they are removed.
 enum class TraceKind : std::uint8_t {
   kRow,          ///< in a table that a job or command wrote

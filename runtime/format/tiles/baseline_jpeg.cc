@@ -7,7 +7,7 @@ namespace patchbay::tiles {
 namespace {
 
 constexpr std::uint8_t kStartOfImage = 0xD8, kEndOfImage = 0xD9, kStartOfScan = 0xDA,
-                       kQuantisation = 0xDB, kRestartInterval = 0xDD, kBaselineFrame = 0xC0,
+                       kQuantisationSteps = 0xDB, kRestartInterval = 0xDD, kBaselineFrame = 0xC0,
                        kHuffmanCodes = 0xC4, kComment = 0xFE;
 
 /// As libjpeg has it.
@@ -101,7 +101,7 @@ bool BaselineJpeg::ReadScanHeader(Bytes segment) {
 
 bool BaselineJpeg::ReadSegment(std::uint8_t marker, Bytes segment) {
   switch (marker) {
-    case kQuantisation:
+    case kQuantisationSteps:
       return ReadSteps(segment);
     case kHuffmanCodes:
       return ReadCodes(segment);

@@ -25,6 +25,9 @@
 
 namespace patchbay::zarr {
 
+/// Largest side of a level, in pixels.
+inline constexpr std::int64_t kMaxLevelSide = std::int64_t{1} << 31;
+
 /// One zarr shard: its level and place in that level's shard grid.
 struct ShardPlace {
   int level = 0;

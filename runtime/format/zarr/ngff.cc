@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMaxAxes = 5;
 constexpr std::size_t kMaxPathBytes = 1024;
 
-Status Malformed(std::string_view what, std::string_view cause) {
+Status MalformedNgff(std::string_view what, std::string_view cause) {
   return ErrorAbout(absl::StatusCode::kInvalidArgument, "read multiscales", what, cause);
 }
 
@@ -40,7 +40,7 @@ bool StaysInside(const std::string& path) {
 Status ParseAxes(const Json& multiscale, std::string_view what, Multiscales& out) {
   const auto axes = multiscale.find("axes");
   if (axes == multiscale.end() || !axes->is_array() || axes->empty() || axes->size() > kMaxAxes) {
-    return Malformed(what, StrCat("axes is not a list of 1 to ", kMaxAxes));
+    return MalformedNgff(what, StrCat("axes is not a list of 1 to ", kMaxAxes));
   }
   for (const Json& entry : *axes) {
     NgffAxis axis;
@@ -51,10 +51,12 @@ Status ParseAxes(const Json& multiscale, std::string_view what, Multiscales& out
       axis.type = TextOr(entry, "type", "");
       axis.unit = TextOr(entry, "unit", "");
     } else {
-      return Malformed(what, "an axis without a name");
+      return MalformedNgff(what, "an axis without a name");
     }
     for (const NgffAxis& earlier : out.axes) {
-      if (earlier.name == axis.name) return Malformed(what, StrCat("axis ", axis.name, " twice"));
+      if (earlier.name == axis.name) {
+        return MalformedNgff(what, StrCat("axis ", axis.name, " twice"));
+      }
     }
     out.axes.push_back(std::move(axis));
   }
@@ -65,13 +67,13 @@ StatusOr<std::vector<double>> Numbers(const Json& transform, const char* key, st
                                       bool positive, std::string_view what) {
   const auto found = transform.find(key);
   if (found == transform.end() || !found->is_array() || found->size() != count) {
-    return Malformed(what, StrCat(key, " is not one number per axis"));
+    return MalformedNgff(what, StrCat(key, " is not one number per axis"));
   }
   std::vector<double> out;
   for (const Json& value : *found) {
     const double number = value.is_number() ? value.get<double>() : std::nan("");
     if (!std::isfinite(number) || (positive && number <= 0)) {
-      return Malformed(what, StrCat(key, " holds ", DumpJson(value)));
+      return MalformedNgff(what, StrCat(key, " holds ", DumpJson(value)));
     }
     out.push_back(number);
   }
@@ -82,9 +84,11 @@ StatusOr<std::vector<double>> Numbers(const Json& transform, const char* key, st
 Status ApplyTransforms(const Json& holder, std::string_view what, NgffLevel& level) {
   const auto list = holder.find("coordinateTransformations");
   if (list == holder.end()) return absl::OkStatus();
-  if (!list->is_array() || list->size() > 4) return Malformed(what, "coordinateTransformations");
+  if (!list->is_array() || list->size() > 4) {
+    return MalformedNgff(what, "coordinateTransformations");
+  }
   for (const Json& transform : *list) {
-    if (!transform.is_object()) return Malformed(what, "a coordinate transformation");
+    if (!transform.is_object()) return MalformedNgff(what, "a coordinate transformation");
     const std::string type = TextOr(transform, "type", "");
     const std::size_t count = level.scale.size();
     if (type == "scale") {
@@ -108,14 +112,14 @@ Status ParseLevels(const Json& multiscale, std::string_view what, Multiscales& o
   const auto datasets = multiscale.find("datasets");
   if (datasets == multiscale.end() || !datasets->is_array() || datasets->empty() ||
       datasets->size() > kMaxLevels) {
-    return Malformed(what, StrCat("datasets is not a list of 1 to ", kMaxLevels));
+    return MalformedNgff(what, StrCat("datasets is not a list of 1 to ", kMaxLevels));
   }
   for (const Json& dataset : *datasets) {
-    if (!dataset.is_object()) return Malformed(what, "a dataset is not an object");
+    if (!dataset.is_object()) return MalformedNgff(what, "a dataset is not an object");
     NgffLevel level;
     level.path = TextOr(dataset, "path", "");
     if (!StaysInside(level.path)) {
-      return Malformed(what, StrCat("dataset path '", level.path, "' is not below the store"));
+      return MalformedNgff(what, StrCat("dataset path '", level.path, "' is not below the store"));
     }
     level.scale.assign(out.axes.size(), 1.0);
     level.translation.assign(out.axes.size(), 0.0);
@@ -136,7 +140,7 @@ StatusOr<Multiscales> ParseMultiscales(const Json& attributes, std::string_view 
     return NotFound("read multiscales: ", what, ": no OME-NGFF multiscales");
   }
   if (!list->is_array() || list->empty() || !(*list)[0].is_object()) {
-    return Malformed(what, "multiscales is not a list of objects");
+    return MalformedNgff(what, "multiscales is not a list of objects");
   }
   const Json& multiscale = (*list)[0];
   Multiscales out;

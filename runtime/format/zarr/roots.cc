@@ -16,7 +16,7 @@ using PlaceKey = std::tuple<int, int, Point>;
 
 PlaceKey KeyOf(const ShardPlace& place) { return {place.level, place.channel, place.at}; }
 
-Status Refuse(const ShardPlace& place, std::string_view cause) {
+Status RefuseShard(const ShardPlace& place, std::string_view cause) {
   return InvalidArgument("combine shards: ", ShardFileName(place), ": ", cause);
 }
 
@@ -26,13 +26,13 @@ StatusOr<std::map<PlaceKey, const ShardRecord*>> Sort(const ImageStoreSpec& spec
   for (const ShardRecord& record : records) {
     const ShardPlace& place = record.place;
     if (place.level < 0 || static_cast<std::size_t>(place.level) >= spec.levels.size()) {
-      return Refuse(place, "no such level");
+      return RefuseShard(place, "no such level");
     }
     const Extent grid =
         ShardGridOf(spec.settings, spec.levels[static_cast<std::size_t>(place.level)]);
-    if (!place.at.Inside(grid)) return Refuse(place, "outside the level");
+    if (!place.at.Inside(grid)) return RefuseShard(place, "outside the level");
     if (!out.emplace(KeyOf(place), &record).second) {
-      return Refuse(place, "there twice");
+      return RefuseShard(place, "there twice");
     }
   }
   return out;
@@ -70,7 +70,7 @@ StatusOr<StoreRoots> CombineRoots(const ImageStoreSpec& spec,
     std::vector<Digest> chunks(ChunksOfLevel(spec.settings, spec.levels[l]));
     for (const ShardPlace& place : PlacesOf(spec.settings, static_cast<int>(l), spec.levels[l])) {
       const auto found = sorted.find(KeyOf(place));
-      if (found == sorted.end()) return Refuse(place, "missing");
+      if (found == sorted.end()) return RefuseShard(place, "missing");
       const ShardRecord& record = *found->second;
       files.shards.emplace_back();
       if (record.size_bytes > 0) {
@@ -78,7 +78,8 @@ StatusOr<StoreRoots> CombineRoots(const ImageStoreSpec& spec,
         files.shards.back() = {FirstBitsOf(record.digest), SealOf(record.chunk_pixels)};
       }
       if (!PlaceChunkDigests(spec.settings, spec.levels[l], place, record.chunk_pixels, chunks)) {
-        return Refuse(place, StrCat(record.chunk_pixels.size(), " chunk digests are not its own"));
+        return RefuseShard(place,
+                           StrCat(record.chunk_pixels.size(), " chunk digests are not its own"));
       }
     }
     bytes_nodes.push_back(files.digest = LevelBytesNode(leaves));

@@ -11,7 +11,6 @@ namespace patchbay::zarr {
 namespace {
 
 constexpr std::size_t kEntryBytes = 16;
-constexpr std::size_t kChecksumBytes = 4;
 /// Bytes of an entry in addition to its index: list node, map node.
 constexpr std::size_t kCacheOverheadBytes = 128;
 

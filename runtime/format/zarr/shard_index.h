@@ -21,6 +21,9 @@ namespace patchbay::zarr {
 /// Offset and size that mark an inner chunk which is not stored.
 inline constexpr std::uint64_t kAbsent = ~std::uint64_t{0};
 
+/// A crc32c: behind an index, and behind a tile.
+inline constexpr std::size_t kChecksumBytes = 4;
+
 /// The bytes of an inner chunk in its shard's file.
 struct IndexEntry {
   std::uint64_t offset = kAbsent, size_bytes = kAbsent;

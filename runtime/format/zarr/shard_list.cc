@@ -26,7 +26,7 @@ struct ListedLevel {
   }
 };
 
-Status Refuse(std::size_t level, std::string_view cause) {
+Status RefuseLevel(std::size_t level, std::string_view cause) {
   return InvalidArgument(kList, ": level ", level, ": ", cause);
 }
 
@@ -87,7 +87,7 @@ StatusOr<Extent> GridOf(const ArrayMetadata& array, std::size_t level) {
   if (array.rank() == 4) {
     return Extent{array.ShardGrid(0) * array.ShardGrid(1), array.ShardGrid(2), array.ShardGrid(3)};
   }
-  if (array.rank() != 3) return Refuse(level, "not for such an array");
+  if (array.rank() != 3) return RefuseLevel(level, "not for such an array");
   return Extent{array.ShardGrid(0), array.ShardGrid(1), array.ShardGrid(2)};
 }
 
@@ -96,12 +96,12 @@ StatusOr<LevelFiles> FilesOf(const ListedLevel& listed, std::size_t level, const
   out.digest = listed.digest;
   const std::int64_t rows = grid.z * grid.y;
   if (listed.files.size() != static_cast<std::size_t>(rows)) {
-    return Refuse(level, StrCat("files is not a list of ", rows, " rows"));
+    return RefuseLevel(level, StrCat("files is not a list of ", rows, " rows"));
   }
   for (std::size_t row = 0; row < listed.files.size(); ++row) {
     if (!ParseRow(listed.files[row], grid.x, out.shards)) {
-      return Refuse(level,
-                    StrCat("row ", row, " is not ", grid.x, " words of sixteen hex digits or '-'"));
+      return RefuseLevel(
+          level, StrCat("row ", row, " is not ", grid.x, " words of sixteen hex digits or '-'"));
     }
   }
   return out;
@@ -130,12 +130,12 @@ bool ListsShards(const ImageStoreSettings& settings, const std::vector<Extent>& 
 Status PutShardList(const ImageStoreSettings& settings, const std::vector<Extent>& sizes,
                     const std::vector<LevelFiles>& levels, Json& root_document) {
   if (levels.empty()) return absl::OkStatus();
-  if (levels.size() != sizes.size()) return Refuse(levels.size(), "not a level of this store");
+  if (levels.size() != sizes.size()) return RefuseLevel(levels.size(), "not a level of this store");
   std::vector<ListedLevel> list;
   for (std::size_t l = 0; l < levels.size(); ++l) {
     const Extent grid = StackedGridOf(settings, sizes[l]);
     if (levels[l].shards.size() != static_cast<std::size_t>(grid.Pixels())) {
-      return Refuse(l, "another shard grid");
+      return RefuseLevel(l, "another shard grid");
     }
     ListedLevel& listed = list.emplace_back();
     listed.digest = levels[l].digest;

@@ -8,7 +8,6 @@ namespace patchbay::zarr {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x3243454950425000;  // "\0PBPIEC2"
-constexpr std::int64_t kMaxSide = std::int64_t{1} << 31;
 
 struct PieceHead {
   std::uint64_t magic = kMagic;
@@ -22,7 +21,7 @@ void Put(std::vector<std::byte>& out, const T& value) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-Status Refuse(const char* cause) { return DataLoss("read shard piece: ", cause); }
+Status RefusePiece(const char* cause) { return DataLoss("read shard piece: ", cause); }
 
 }  // namespace
 
@@ -44,20 +43,20 @@ StatusOr<ShardPiece> ParsePiece(std::span<const std::byte> bytes) {
   static_assert(sizeof(EncodedChunk) == 48, "the layout of a file");
   PieceHead head;
   std::uint32_t stored = 0;
-  if (bytes.size() < sizeof head + sizeof stored) return Refuse("too short");
+  if (bytes.size() < sizeof head + sizeof stored) return RefusePiece("too short");
   std::memcpy(&head, bytes.data(), sizeof head);
   const auto checked = bytes.first(bytes.size() - sizeof stored);
   std::memcpy(&stored, bytes.data() + checked.size(), sizeof stored);
-  if (head.magic != kMagic || Crc32c(checked) != stored) return Refuse("crc32c mismatch");
+  if (head.magic != kMagic || Crc32c(checked) != stored) return RefusePiece("crc32c mismatch");
   bool is_sane = head.level >= 0 && head.level < 1000;
   // Chunks that may still follow along the axes not looked at yet.
   std::size_t room = (checked.size() - sizeof head) / sizeof(EncodedChunk);
   for (int i = 0; i < 3; ++i) {
-    is_sane = is_sane && head.first[i] >= 0 && head.first[i] < kMaxSide && head.grid[i] > 0 &&
+    is_sane = is_sane && head.first[i] >= 0 && head.first[i] < kMaxLevelSide && head.grid[i] > 0 &&
               static_cast<std::uint64_t>(head.grid[i]) <= room;
     if (is_sane) room /= static_cast<std::size_t>(head.grid[i]);
   }
-  if (!is_sane) return Refuse("a value is out of range");
+  if (!is_sane) return RefusePiece("a value is out of range");
   ShardPiece piece;
   piece.level = static_cast<int>(head.level);
   piece.first = {head.first[0], head.first[1], head.first[2]};
@@ -68,7 +67,7 @@ StatusOr<ShardPiece> ParsePiece(std::span<const std::byte> bytes) {
   const auto rest = checked.subspan(sizeof head + table_bytes);
   for (const EncodedChunk& chunk : piece.chunks) {
     if (chunk.offset > rest.size() || chunk.size_bytes > rest.size() - chunk.offset) {
-      return Refuse("a chunk lies past the end");
+      return RefusePiece("a chunk lies past the end");
     }
   }
   piece.bytes.assign(rest.begin(), rest.end());

@@ -13,11 +13,12 @@
 namespace patchbay::zarr {
 namespace {
 
-constexpr std::int64_t kMaxSide = std::int64_t{1} << 31;
 constexpr std::int64_t kMaxChunksPerLevel = std::int64_t{1} << 24;
 constexpr int kStoreFormat = 2;
 
-Status Refuse(std::string_view cause) { return InvalidArgument("write store metadata: ", cause); }
+Status RefuseSpec(std::string_view cause) {
+  return InvalidArgument("write store metadata: ", cause);
+}
 
 /// Elements of several bytes are shuffled: the high bytes of neighbours are alike.
 Json CompressorOf(const ImageStoreSettings& s) {
@@ -120,7 +121,7 @@ std::vector<SpaceAxis> SpaceAxesOf(const ImageStoreSpec& spec) {
   return axes;
 }
 
-Json AxesOf(const ImageStoreSpec& spec) {
+Json NgffAxesOf(const ImageStoreSpec& spec) {
   Json axes = Json::array();
   if (HasChannelAxis(spec.settings)) axes.push_back({{"name", "c"}, {"type", "channel"}});
   for (const SpaceAxis& along : SpaceAxesOf(spec)) {
@@ -222,16 +223,17 @@ Json OmeroOf(const ImageStoreSpec& spec) {
 }
 
 Status CheckLevel(const ImageStoreSettings& settings, const Extent& level) {
-  if (level.Empty() || level.z > kMaxSide || level.y > kMaxSide || level.x > kMaxSide) {
-    return Refuse(StrCat("a level of ", level.ToString(), " pixels"));
+  if (level.Empty() || level.z > kMaxLevelSide || level.y > kMaxLevelSide ||
+      level.x > kMaxLevelSide) {
+    return RefuseSpec(StrCat("a level of ", level.ToString(), " pixels"));
   }
   if (settings.axes == StoreAxes::kCyx && level.z != 1) {
-    return Refuse(StrCat("a 2-D image of ", level.z, " slices"));
+    return RefuseSpec(StrCat("a 2-D image of ", level.z, " slices"));
   }
   const Extent chunks = ChunkGridOf(settings, level);
   if (chunks.y > kMaxChunksPerLevel / chunks.x ||
       chunks.z > kMaxChunksPerLevel / settings.Planes() / (chunks.y * chunks.x)) {
-    return Refuse(StrCat("a level of more than ", kMaxChunksPerLevel, " chunks"));
+    return RefuseSpec(StrCat("a level of more than ", kMaxChunksPerLevel, " chunks"));
   }
   return absl::OkStatus();
 }
@@ -239,28 +241,28 @@ Status CheckLevel(const ImageStoreSettings& settings, const Extent& level) {
 Status CheckSpec(const ImageStoreSpec& spec) {
   PB_RETURN_IF_ERROR(Validate(spec.settings));
   if (spec.levels.empty() || spec.levels.size() > kMaxLevels) {
-    return Refuse(StrCat(spec.levels.size(), " levels are not 1 to ", kMaxLevels));
+    return RefuseSpec(StrCat(spec.levels.size(), " levels are not 1 to ", kMaxLevels));
   }
   const std::size_t names = spec.channel_names.size();
   if (names != 0 && names != static_cast<std::size_t>(spec.settings.channels)) {
-    return Refuse(StrCat(names, " names of ", spec.settings.channels, " channels"));
+    return RefuseSpec(StrCat(names, " names of ", spec.settings.channels, " channels"));
   }
   const bool is_kept = spec.settings.codec == StoreCodec::kKeep;
   if (spec.tiles.size() != (is_kept ? spec.levels.size() : 0)) {
-    return Refuse(
+    return RefuseSpec(
         StrCat(spec.tiles.size(), " formats of tiles for ", spec.levels.size(), " levels"));
   }
   for (const Extent& level : spec.levels) PB_RETURN_IF_ERROR(CheckLevel(spec.settings, level));
   for (const SpaceAxis& along : SpaceAxesOf(spec)) {
     if (along.spacing && (!std::isfinite(along.spacing->value) || along.spacing->value <= 0)) {
-      return Refuse(StrCat("spacing ", along.spacing->value, " along ", along.name));
+      return RefuseSpec(StrCat("spacing ", along.spacing->value, " along ", along.name));
     }
   }
-  if (!spec.attributes.is_object()) return Refuse("attributes are not an object");
+  if (!spec.attributes.is_object()) return RefuseSpec("attributes are not an object");
   for (const auto& [key, value] : spec.attributes.items()) {
     const auto& allowed = AllowedAttributes();
     if (std::find(allowed.begin(), allowed.end(), key) == allowed.end()) {
-      return Refuse(StrCat("attribute '", key, "' is not allowed in a store"));
+      return RefuseSpec(StrCat("attribute '", key, "' is not allowed in a store"));
     }
   }
   return absl::OkStatus();
@@ -305,7 +307,7 @@ StatusOr<MetadataDocuments> BuildMetadata(const ImageStoreSpec& spec) {
   }
   Json patchbay = spec.attributes;
   patchbay["format"] = kStoreFormat;
-  const Json multiscale = {{"axes", AxesOf(spec)}, {"datasets", DatasetsOf(spec)}};
+  const Json multiscale = {{"axes", NgffAxesOf(spec)}, {"datasets", DatasetsOf(spec)}};
   Json ome = {{"version", "0.5"}, {"multiscales", Json::array({multiscale})}};
   if (spec.image_label.is_null()) {
     ome["omero"] = OmeroOf(spec);

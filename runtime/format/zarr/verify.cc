@@ -30,8 +30,6 @@
 namespace patchbay::zarr {
 namespace {
 
-constexpr std::size_t kChecksumBytes = 4;  ///< behind a tile's bytes
-
 /// The findings on one shard. Made by one thread.
 struct ShardFindings {
   ShardPlace place;

@@ -11,13 +11,13 @@ namespace {
 constexpr std::string_view kWhat = "tissue option";
 
 /// The text as JSON of the option's kind: numbers as numbers.
-Json ValueOf(const Option& option, const std::string& text) {
+Json TypedJson(const Option& option, const std::string& text) {
   if (std::holds_alternative<std::string*>(option.target)) return text;
   const StatusOr<Json> json = ParseJson(text, kWhat);
   return json.ok() ? *json : Json(text);
 }
 
-Status Take(const std::vector<Option>& options, const std::string& text) {
+Status TakeText(const std::vector<Option>& options, const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos) {
     return InvalidArgument(kWhat, " '", text, "': expected KEY=VALUE");
@@ -26,7 +26,7 @@ Status Take(const std::vector<Option>& options, const std::string& text) {
   std::replace(key.begin(), key.end(), '-', '_');
   for (const Option& option : options) {
     if (option.Key() != key) continue;
-    return ReadOption(option, ValueOf(option, text.substr(equals + 1)), kWhat);
+    return ReadOption(option, TypedJson(option, text.substr(equals + 1)), kWhat);
   }
   std::vector<std::string> keys;
   for (const Option& option : options) keys.push_back(option.name);
@@ -89,7 +89,7 @@ std::vector<Option> TissueOptions::Options() {
 StatusOr<TissueOptions> ParseTissueOptions(const std::vector<std::string>& texts) {
   TissueOptions options;
   const std::vector<Option> table = options.Options();
-  for (const std::string& text : texts) PB_RETURN_IF_ERROR(Take(table, text));
+  for (const std::string& text : texts) PB_RETURN_IF_ERROR(TakeText(table, text));
   if (!options.threshold.empty() && !ThresholdOf(options.threshold)) {
     return InvalidArgument(kWhat, ": threshold: expected otsu, or 0 to 255, not '",
                            options.threshold, "'");

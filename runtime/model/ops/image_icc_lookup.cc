@@ -5,13 +5,13 @@
 namespace patchbay::plan {
 namespace {
 
-constexpr auto kFallbacks = NamesInOrder<IccFallback>("none", "no_profile", "unusable_profile");
+constexpr auto kIccFallbacks = NamesInOrder<IccFallback>("none", "no_profile", "unusable_profile");
 
 }  // namespace
 
-std::string_view NameOf(IccFallback fallback) { return kFallbacks.Of(fallback); }
+std::string_view NameOf(IccFallback fallback) { return kIccFallbacks.Of(fallback); }
 std::optional<IccFallback> IccFallbackFromName(std::string_view name) {
-  return kFallbacks.Find(name);
+  return kIccFallbacks.Find(name);
 }
 
 Json ToJson(const ImageIcc& icc) {

@@ -27,7 +27,7 @@ bool IsIdentifier(std::string_view name) {
          std::all_of(name.begin(), name.end(), is_part);
 }
 
-Status Wrong(std::string_view key, std::string_view cause) {
+Status WrongKey(std::string_view key, std::string_view cause) {
   return InvalidArgument("key '", key, "': ", cause);
 }
 
@@ -35,12 +35,12 @@ Status ReadText(const Json& step, const std::string& key, const char* member, st
   const auto value = step.find(member);
   if (value == step.end()) return absl::OkStatus();
   const std::string at = StrCat(key, ".", member);
-  if (!value->is_string()) return Wrong(at, "expected text");
+  if (!value->is_string()) return WrongKey(at, "expected text");
   out = value->get<std::string>();
   if (!out.empty() && out.size() <= kMaxTextBytes && out.find('\0') == std::string::npos) {
     return absl::OkStatus();
   }
-  return Wrong(at, "empty, longer than 4096 bytes or with a zero byte");
+  return WrongKey(at, "empty, longer than 4096 bytes or with a zero byte");
 }
 
 StatusOr<double> ReadNumber(const Json& step, const std::string& key, const char* member,
@@ -48,10 +48,10 @@ StatusOr<double> ReadNumber(const Json& step, const std::string& key, const char
   const auto value = step.find(member);
   if (value == step.end()) return fallback;
   const std::string at = StrCat(key, ".", member);
-  if (!value->is_number()) return Wrong(at, "expected a number");
+  if (!value->is_number()) return WrongKey(at, "expected a number");
   const auto number = value->get<double>();
   if (number >= least && number <= most) return number;
-  return Wrong(at, StrCat(number, " is out of range (", least, "..", most, ")"));
+  return WrongKey(at, StrCat(number, " is out of range (", least, "..", most, ")"));
 }
 
 Status ReadOptions(const Json& step, const std::string& key, Json& options) {
@@ -60,32 +60,32 @@ Status ReadOptions(const Json& step, const std::string& key, Json& options) {
   for (const auto& [name, value] : step.items()) {
     if (std::find(kKeys.begin(), kKeys.end(), name) != kKeys.end()) continue;
     const std::string at = StrCat(key, ".", name);
-    if (!IsIdentifier(name)) return Wrong(at, "not the name of an argument");
+    if (!IsIdentifier(name)) return WrongKey(at, "not the name of an argument");
     if (std::find(kArguments.begin(), kArguments.end(), name) != kArguments.end()) {
-      return Wrong(at, "the function gets this argument from the worker");
+      return WrongKey(at, "the function gets this argument from the worker");
     }
     options[name] = value;
   }
   if (DumpJson(options).size() <= kMaxOptionBytes) return absl::OkStatus();
-  return Wrong(key, "its options take more than 32 KiB: read them from a file");
+  return WrongKey(key, "its options take more than 32 KiB: read them from a file");
 }
 
 StatusOr<OwnFunction> OwnFunctionOf(const Json& step, const std::string& key) {
   OwnFunction read;
   read.key = key;
-  if (!step.is_object()) return Wrong(key, "expected a map of keys");
+  if (!step.is_object()) return WrongKey(key, "expected a map of keys");
   for (const char* member : {"file", "function"}) {
-    if (!step.contains(member)) return Wrong(StrCat(key, ".", member), "is missing");
+    if (!step.contains(member)) return WrongKey(StrCat(key, ".", member), "is missing");
   }
   PB_RETURN_IF_ERROR(ReadText(step, key, "file", read.file));
   PB_RETURN_IF_ERROR(ReadText(step, key, "function", read.function));
   if (!IsIdentifier(read.function)) {
-    return Wrong(StrCat(key, ".function"), "not the name of a function");
+    return WrongKey(StrCat(key, ".function"), "not the name of a function");
   }
   std::string stage(NameOf(FunctionStage::kPixels));
   PB_RETURN_IF_ERROR(ReadText(step, key, "at", stage));
   const auto found = kStages.Find(stage);
-  if (!found) return Wrong(StrCat(key, ".at"), "expected one of pixels, values");
+  if (!found) return WrongKey(StrCat(key, ".at"), "expected one of pixels, values");
   read.stage = *found;
   PB_ASSIGN_OR_RETURN(read.time_limit_s, ReadNumber(step, key, "time_limit_s", read.time_limit_s,
                                                     kLeastTimeS, kMostTimeS));
@@ -97,7 +97,7 @@ StatusOr<OwnFunction> OwnFunctionOf(const Json& step, const std::string& key) {
   PB_RETURN_IF_ERROR(ReadText(step, key, "python", read.python));
   PB_RETURN_IF_ERROR(ReadText(step, key, "numpy", read.numpy));
   if (!read.sha256.empty() && !Digest::FromHex(read.sha256).ok()) {
-    return Wrong(StrCat(key, ".sha256"), "expected 64 hex digits");
+    return WrongKey(StrCat(key, ".sha256"), "expected 64 hex digits");
   }
   PB_RETURN_IF_ERROR(ReadOptions(step, key, read.options));
   return read;

@@ -17,18 +17,20 @@ constexpr double kUnitTolerance = 1e-3;
 constexpr double kLeastDifference = 1e-6;
 constexpr std::string_view kWhat = "stain fit";
 
-constexpr auto kFallbacks =
+constexpr auto kStainFallbacks =
     NamesInOrder<StainFallback>("none", "too_few_pixels", "one_stain", "no_concentration");
 
-Status Wrong(std::string_view cause) { return InvalidArgument(kWhat, ": ", cause); }
+Status WrongFit(std::string_view cause) { return InvalidArgument(kWhat, ": ", cause); }
 
 StatusOr<std::vector<double>> Numbers(const Json& values, std::size_t count) {
   if (!values.is_array() || values.size() != count) {
-    return Wrong(StrCat("expected ", count, " numbers"));
+    return WrongFit(StrCat("expected ", count, " numbers"));
   }
   std::vector<double> numbers;
   for (const Json& value : values) {
-    if (!value.is_number() || !std::isfinite(value.get<double>())) return Wrong("not all numbers");
+    if (!value.is_number() || !std::isfinite(value.get<double>())) {
+      return WrongFit("not all numbers");
+    }
     numbers.push_back(value.get<double>());
   }
   return numbers;
@@ -63,9 +65,9 @@ StatusOr<Fit> FitOf(const Json& json, StatusOr<Fit> (&from_values)(const Json&))
 
 }  // namespace
 
-std::string_view NameOf(StainFallback fallback) { return kFallbacks.Of(fallback); }
+std::string_view NameOf(StainFallback fallback) { return kStainFallbacks.Of(fallback); }
 std::optional<StainFallback> StainFallbackFromName(std::string_view name) {
-  return kFallbacks.Find(name);
+  return kStainFallbacks.Find(name);
 }
 
 MacenkoFit DefaultMacenko() {
@@ -98,16 +100,16 @@ StatusOr<MacenkoFit> MacenkoFromValues(const Json& values) {
   const MacenkoFit fit{.stains = {{{n[0], n[1], n[2]}, {n[3], n[4], n[5]}}},
                        .max_concentrations = {n[6], n[7]}};
   if (!IsUnit(fit.stains[0]) || !IsUnit(fit.stains[1])) {
-    return Wrong("each stain (3 numbers) must be a vector of length 1");
+    return WrongFit("each stain (3 numbers) must be a vector of length 1");
   }
   if (Distance(fit.stains[0], fit.stains[1]) < kLeastDifference) {
-    return Wrong("both stains are the same");
+    return WrongFit("both stains are the same");
   }
   if (fit.stains[0][0] < fit.stains[1][0]) {
-    return Wrong("hematoxylin comes first: it has the larger red");
+    return WrongFit("hematoxylin comes first: it has the larger red");
   }
   if (fit.max_concentrations[0] <= 0 || fit.max_concentrations[1] <= 0) {
-    return Wrong("concentrations must be above 0");
+    return WrongFit("concentrations must be above 0");
   }
   return fit;
 }
@@ -116,7 +118,7 @@ StatusOr<ReinhardFit> ReinhardFromValues(const Json& values) {
   PB_ASSIGN_OR_RETURN(const std::vector<double> n, Numbers(values, kReinhardValues));
   const ReinhardFit fit{.mean = {n[0], n[1], n[2]}, .std = {n[3], n[4], n[5]}};
   if (*std::min_element(fit.std.begin(), fit.std.end()) <= 0) {
-    return Wrong("standard deviations must be above 0");
+    return WrongFit("standard deviations must be above 0");
   }
   return fit;
 }

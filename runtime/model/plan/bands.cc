@@ -9,7 +9,8 @@ namespace patchbay::plan {
 namespace {
 
 /// Patches of a row of the image's grid; 1 where some of its cells are no patches.
-std::uint64_t RowOf(const RunConfig& config, const PlannedImage& image, std::uint64_t patches) {
+std::uint64_t RowPatches(const RunConfig& config, const PlannedImage& image,
+                         std::uint64_t patches) {
   if (config.positions != Positions::kGrid) return 1;
   const Extent cells = CellsOfGrid(config, image);
   const auto row = static_cast<std::uint64_t>(cells.z > 1 ? cells.y * cells.x : cells.x);
@@ -33,7 +34,8 @@ std::vector<std::uint64_t> BandsOf(const RunConfig& config, const std::vector<Pl
   std::vector<std::uint64_t> found;
   for (std::size_t i = 0; i < patches_of_images.size(); ++i) {
     const std::uint64_t patches = patches_of_images[i];
-    const std::vector<std::uint64_t> bands = CutBands(patches, RowOf(config, images[i], patches));
+    const std::vector<std::uint64_t> bands =
+        CutBands(patches, RowPatches(config, images[i], patches));
     found.insert(found.end(), bands.begin(), bands.end());
   }
   return found;

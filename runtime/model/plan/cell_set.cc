@@ -17,7 +17,7 @@ auto RowOf(const CellRun& run) { return std::tie(run.z, run.y); }
 auto StartOf(const CellRun& run) { return std::tie(run.z, run.y, run.x); }
 std::uint64_t EndOf(const CellRun& run) { return std::uint64_t{run.x} + run.count; }
 
-Status Malformed(std::string_view cause) { return InvalidArgument("read cells: ", cause); }
+Status MalformedCells(std::string_view cause) { return InvalidArgument("read cells: ", cause); }
 
 /// Takes four varints that are single bytes, as in most runs; false where any is not.
 bool TakeBytes(std::string_view& text, std::uint64_t& z, std::uint64_t& y, std::uint64_t& x,
@@ -38,13 +38,13 @@ bool TakeBytes(std::string_view& text, std::uint64_t& z, std::uint64_t& y, std::
 
 Status CellSet::Append(const CellRun& run) {
   if (run.count == 0 || EndOf(run) > std::numeric_limits<std::uint32_t>::max()) {
-    return Malformed("a run without cells, or past the end of a row");
+    return MalformedCells("a run without cells, or past the end of a row");
   }
   if (!runs_.empty()) {
     CellRun& last = runs_.back();
     const bool same_row = RowOf(last) == RowOf(run);
     if (RowOf(run) < RowOf(last) || (same_row && run.x < EndOf(last))) {
-      return Malformed("runs that are not in row order, or overlap");
+      return MalformedCells("runs that are not in row order, or overlap");
     }
     if (same_row && run.x == EndOf(last)) {
       last.count += run.count;
@@ -52,7 +52,7 @@ Status CellSet::Append(const CellRun& run) {
       return absl::OkStatus();
     }
   }
-  if (runs_.size() >= kMaxRuns) return Malformed(StrCat("more than ", kMaxRuns, " runs"));
+  if (runs_.size() >= kMaxRuns) return MalformedCells(StrCat("more than ", kMaxRuns, " runs"));
   ends_.push_back(size() + run.count);
   runs_.push_back(run);
   return absl::OkStatus();
@@ -82,7 +82,7 @@ Point CellSet::PixelOf(const Point& cell) const {
 
 StatusOr<CellSet> CellSet::Union(const CellSet& a, const CellSet& b) {
   if (a.step_ != b.step_) {
-    return Malformed(StrCat("cells of ", a.step_, " pixels do not join those of ", b.step_));
+    return MalformedCells(StrCat("cells of ", a.step_, " pixels do not join those of ", b.step_));
   }
   CellSet both(a.step_);
   auto i = a.runs_.begin(), j = b.runs_.begin();
@@ -126,9 +126,9 @@ StatusOr<CellSet> CellSet::DecodeFrom(std::string_view& text, const Extent& size
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
   std::uint64_t step = 0, count = 0;
   if (!TakeVarint(text, kMaxStep, step) || !std::has_single_bit(step)) {
-    return Malformed("the step is not a power of two");
+    return MalformedCells("the step is not a power of two");
   }
-  if (!TakeVarint(text, kMaxRuns, count)) return Malformed("too many runs, or cut short");
+  if (!TakeVarint(text, kMaxRuns, count)) return MalformedCells("too many runs, or cut short");
   CellSet set(static_cast<std::uint32_t>(step));
   // A run takes four bytes or more: no more memory is reserved than the text can fill.
   const std::size_t runs = std::min<std::size_t>(count, text.size() / 4);
@@ -140,12 +140,12 @@ StatusOr<CellSet> CellSet::DecodeFrom(std::string_view& text, const Extent& size
     if (!TakeBytes(text, z, y, x, cells)) {
       const bool whole = TakeVarint(text, kMost, z) && TakeVarint(text, kMost, y) &&
                          TakeVarint(text, kMost, x) && TakeVarint(text, kMost, cells);
-      if (!whole) return Malformed("cut short");
+      if (!whole) return MalformedCells("cut short");
     }
     const bool follows = z == 0 && (y != 0 || x != 0) && cells != 0;  // as all but a few do
     if (z != 0) last = {static_cast<std::uint32_t>(last.z + z), 0, 0, 0};
     x += y == 0 ? EndOf(last) : 0;
-    if (last.y + y > kMost || x > kMost) return Malformed("a run past the end of a row");
+    if (last.y + y > kMost || x > kMost) return MalformedCells("a run past the end of a row");
     last = {last.z, static_cast<std::uint32_t>(last.y + y), static_cast<std::uint32_t>(x),
             static_cast<std::uint32_t>(cells)};
     if (follows && x + cells <= kMost) {
@@ -155,7 +155,7 @@ StatusOr<CellSet> CellSet::DecodeFrom(std::string_view& text, const Extent& size
       PB_RETURN_IF_ERROR(set.Append(last));
     }
     const Point end = set.PixelOf({last.z, last.y, static_cast<std::int64_t>(EndOf(last)) - 1});
-    if (!end.Inside(size)) return Malformed("a cell outside the image");
+    if (!end.Inside(size)) return MalformedCells("a cell outside the image");
   }
   return set;
 }

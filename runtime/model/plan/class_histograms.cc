@@ -11,26 +11,31 @@
 namespace patchbay::plan {
 namespace {
 
-constexpr std::string_view kMark = "patchbay-histograms-1\n", kWhat = "read class histograms";
+constexpr std::string_view kHistogramsMark = "patchbay-histograms-1\n",
+                           kReadHistograms = "read class histograms";
 constexpr std::uint64_t kBins = 65'536;
 constexpr int kLowest = -32'768;
 constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 44;
 
-Status Malformed(std::string_view cause) { return InvalidArgument(kWhat, ": ", cause); }
+Status MalformedHistograms(std::string_view cause) {
+  return InvalidArgument(kReadHistograms, ": ", cause);
+}
 
 /// Bins as the distance from the one before.
-StatusOr<ClassHistogram> TakeClass(std::string_view& text) {
+StatusOr<ClassHistogram> TakeClassHistogram(std::string_view& text) {
   ClassHistogram one;
   PB_RETURN_IF_ERROR(TakeClassName(text, one.value, one.name));
   std::uint64_t bins = 0, at = 0;
-  if (!TakeVarint(text, kBins, bins)) return Malformed("cut short");
+  if (!TakeVarint(text, kBins, bins)) return MalformedHistograms("cut short");
   for (std::uint64_t i = 0; i < bins; ++i) {
     std::uint64_t step = 0, count = 0;
     if (!TakeVarint(text, kBins, step) || !TakeVarint(text, kMaxCount, count) || count == 0) {
-      return Malformed("a bin without a count");
+      return MalformedHistograms("a bin without a count");
     }
     at += step;
-    if (at >= kBins || (i > 0 && step == 0)) return Malformed("bins that are not in order");
+    if (at >= kBins || (i > 0 && step == 0)) {
+      return MalformedHistograms("bins that are not in order");
+    }
     one.counts[static_cast<std::int16_t>(static_cast<int>(at) + kLowest)] = count;
   }
   return one;
@@ -59,14 +64,14 @@ Status ClassHistograms::Merge(const ClassHistograms& other) {
       classes.insert(at, theirs);
       continue;
     }
-    if (at->name != theirs.name) return Malformed("one value has two names");
+    if (at->name != theirs.name) return MalformedHistograms("one value has two names");
     for (const auto& [hu, count] : theirs.counts) at->counts[hu] += count;
   }
   return absl::OkStatus();
 }
 
 std::string EncodeClassHistograms(const ClassHistograms& histograms) {
-  std::string out(kMark);
+  std::string out(kHistogramsMark);
   AppendVarint(out, histograms.classes.size());
   for (const ClassHistogram& one : histograms.classes) {
     AppendClassName(one.value, one.name, out);
@@ -82,10 +87,12 @@ std::string EncodeClassHistograms(const ClassHistograms& histograms) {
 }
 
 StatusOr<ClassHistograms> DecodeClassHistograms(std::string_view text) {
-  PB_ASSIGN_OR_RETURN(text, CheckedBody(text, kMark, kMaxClassHistogramsBytes, kWhat));
+  PB_ASSIGN_OR_RETURN(
+      text, CheckedBody(text, kHistogramsMark, kMaxClassHistogramsBytes, kReadHistograms));
   ClassHistograms histograms;
-  PB_ASSIGN_OR_RETURN(histograms.classes,
-                      TakeClasses<ClassHistogram>(text, kMaxIndexClasses, kWhat, TakeClass));
+  PB_ASSIGN_OR_RETURN(
+      histograms.classes,
+      TakeClasses<ClassHistogram>(text, kMaxIndexClasses, kReadHistograms, TakeClassHistogram));
   return histograms;
 }
 

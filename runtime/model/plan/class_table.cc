@@ -26,7 +26,7 @@ Key NamesKey(const char* name, const char* help) {
 }
 
 /// Keys of the table, without its list of classes.
-Key TableKeys() {
+Key ClassTableKeys() {
   return {.type = KeyType::kMap,
           .members = {{.name = "exhaustive", .type = KeyType::kBool, .fallback = false},
                       {.name = "background", .fallback = ""},
@@ -269,7 +269,7 @@ StatusOr<ClassTable> ParseClassTable(std::string_view text, std::string_view sou
     return Refuse(classes == nullptr ? node : *classes,
                   "key 'classes': expected a list of classes");
   }
-  PB_ASSIGN_OR_RETURN(Json values, config::Validate(rest, TableKeys()));
+  PB_ASSIGN_OR_RETURN(Json values, config::Validate(rest, ClassTableKeys()));
   values["classes"] = Json::array();
   for (const config::YamlNode& item : classes->items) {
     PB_ASSIGN_OR_RETURN(values["classes"].emplace_back(), ClassIn(item));

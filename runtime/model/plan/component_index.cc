@@ -10,20 +10,25 @@
 namespace patchbay::plan {
 namespace {
 
-constexpr std::string_view kMark = "patchbay-components-1\n", kWhat = "read component index";
+constexpr std::string_view kComponentsMark = "patchbay-components-1\n",
+                           kReadComponents = "read component index";
 constexpr std::uint64_t kNotIndexed = kMaxComponents + 1;
 
-Status Malformed(std::string_view cause) { return InvalidArgument(kWhat, ": ", cause); }
+Status MalformedComponents(std::string_view cause) {
+  return InvalidArgument(kReadComponents, ": ", cause);
+}
 
-StatusOr<ClassComponents> TakeClass(std::string_view& text, const Extent& size) {
+StatusOr<ClassComponents> TakeClassComponents(std::string_view& text, const Extent& size) {
   ClassComponents one;
   PB_RETURN_IF_ERROR(TakeClassName(text, one.value, one.name));
   std::uint64_t count = 0;
-  if (!TakeVarint(text, kNotIndexed, count)) return Malformed("cut short");
+  if (!TakeVarint(text, kNotIndexed, count)) return MalformedComponents("cut short");
   one.is_indexed = count != kNotIndexed;
   for (std::uint64_t i = 0; one.is_indexed && i < count; ++i) {
     PB_ASSIGN_OR_RETURN(CellSet cells, CellSet::DecodeFrom(text, size));
-    if (cells.empty() || cells.step() != 1) return Malformed("a component without voxels");
+    if (cells.empty() || cells.step() != 1) {
+      return MalformedComponents("a component without voxels");
+    }
     one.components.push_back(std::move(cells));
   }
   return one;
@@ -39,7 +44,7 @@ const ClassComponents* ComponentIndex::Find(std::string_view name) const {
 }
 
 std::string EncodeComponentIndex(const ComponentIndex& index) {
-  std::string out(kMark);
+  std::string out(kComponentsMark);
   AppendExtent(index.size, out);
   AppendVarint(out, index.classes.size());
   for (const ClassComponents& one : index.classes) {
@@ -51,14 +56,15 @@ std::string EncodeComponentIndex(const ComponentIndex& index) {
 }
 
 StatusOr<ComponentIndex> DecodeComponentIndex(std::string_view text) {
-  PB_ASSIGN_OR_RETURN(text, CheckedBody(text, kMark, kMaxComponentIndexBytes, kWhat));
+  PB_ASSIGN_OR_RETURN(text,
+                      CheckedBody(text, kComponentsMark, kMaxComponentIndexBytes, kReadComponents));
   ComponentIndex index;
   PB_ASSIGN_OR_RETURN(index.size, TakeExtent(text));
-  PB_ASSIGN_OR_RETURN(
-      index.classes,
-      TakeClasses<ClassComponents>(text, kMaxIndexClasses, kWhat, [&index](std::string_view& rest) {
-        return TakeClass(rest, index.size);
-      }));
+  PB_ASSIGN_OR_RETURN(index.classes,
+                      TakeClasses<ClassComponents>(text, kMaxIndexClasses, kReadComponents,
+                                                   [&index](std::string_view& rest) {
+                                                     return TakeClassComponents(rest, index.size);
+                                                   }));
   return index;
 }
 

@@ -103,7 +103,7 @@ Status CheckDrawn(const RunConfig& config, const LabelClasses& classes) {
 }
 
 template <typename Fit>
-Json RowOf(const Fit& fit, const StainReferences& normalize, const PlannedImage& image) {
+Json FitRow(const Fit& fit, const StainReferences& normalize, const PlannedImage& image) {
   Json row = ValuesOf(fit);
   if (normalize.IsByScanner()) row.push_back(image.stain_reference);
   if (fit.fallback != StainFallback::kNone) row.push_back(NameOf(fit.fallback));
@@ -277,9 +277,9 @@ Json StainsToJson(const RunConfig& config, const std::vector<PlannedImage>& imag
   Json rows = Json::array();
   for (const PlannedImage& image : images) {
     if (image.reinhard) {
-      rows.push_back(RowOf(*image.reinhard, *normalize, image));
+      rows.push_back(FitRow(*image.reinhard, *normalize, image));
     } else {
-      rows.push_back(image.macenko ? RowOf(*image.macenko, *normalize, image)
+      rows.push_back(image.macenko ? FitRow(*image.macenko, *normalize, image)
                                    : SkippedRow(*normalize, image));
     }
   }

@@ -12,7 +12,7 @@
 namespace patchbay::plan {
 namespace {
 
-Status Wrong(const char* cause) { return InvalidArgument("order of positions: ", cause); }
+Status WrongOrder(const char* cause) { return InvalidArgument("order of positions: ", cause); }
 
 /// Image after image, and which of them have no run.
 std::vector<ListedRun> ByImage(std::span<const ListedSequence::Count> counts) {
@@ -27,14 +27,14 @@ std::vector<ListedRun> ByImage(std::span<const ListedSequence::Count> counts) {
 Status CheckRuns(std::span<const ListedRun> runs, std::span<const ListedSequence::Count> counts) {
   std::vector<std::uint64_t> listed(counts.size());
   for (const ListedRun& run : runs) {
-    if (run.image >= counts.size()) return Wrong("an image that is not there");
+    if (run.image >= counts.size()) return WrongOrder("an image that is not there");
     listed[run.image] += run.places;
   }
   const auto is_all = [](std::uint64_t sum, const ListedSequence::Count& count) {
     return sum == count.listed && count.taken <= count.listed;
   };
   if (std::equal(listed.begin(), listed.end(), counts.begin(), is_all)) return absl::OkStatus();
-  return Wrong("not every place of the images once");
+  return WrongOrder("not every place of the images once");
 }
 
 /// Numbers of the places that an epoch has of an image, rising.
@@ -76,7 +76,7 @@ StatusOr<std::vector<ListedRun>> DecodeListedRuns(std::string_view text) {
     if (!TakeVarint(left, std::numeric_limits<std::uint32_t>::max(), image) ||
         !TakeVarint(left, left_places, places) || places == 0 ||
         (!runs.empty() && runs.back().image == image)) {
-      return Wrong("not as it is written");
+      return WrongOrder("not as it is written");
     }
     left_places -= places;
     runs.push_back({static_cast<std::uint32_t>(image), static_cast<std::uint32_t>(places)});

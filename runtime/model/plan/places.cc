@@ -35,7 +35,9 @@ std::int64_t Scaled(std::int64_t value, std::int64_t from, std::int64_t to) {
   return static_cast<std::int64_t>(quotient - (product % from < 0 ? 1 : 0));
 }
 
-Status Refused(std::string_view cause) { return InvalidArgument("places of an image: ", cause); }
+Status RefusedPlaces(std::string_view cause) {
+  return InvalidArgument("places of an image: ", cause);
+}
 
 /// The class of a mask of tissue; nullptr where there is background only. InvalidArgument for an
 /// index that is not a mask.
@@ -49,10 +51,10 @@ StatusOr<const ClassCells*> TissueOf(const PositionIndex& index, const RunConfig
     names += StrCat(classes++ == 0 ? "" : ", ", one.name);
   }
   if (classes <= 1) return found;
-  return Refused(StrCat("key 'sampling.tissue': set '", config.tissue_set,
-                        "': not a mask of tissue, it has the classes ", names, ": name a set with ",
-                        "one class besides '", kBackgroundClass, "' (sampling.tissue.set); ",
-                        "`patchbay labels tissue` makes one"));
+  return RefusedPlaces(StrCat("key 'sampling.tissue': set '", config.tissue_set,
+                              "': not a mask of tissue, it has the classes ", names,
+                              ": name a set with ", "one class besides '", kBackgroundClass,
+                              "' (sampling.tissue.set); ", "`patchbay labels tissue` makes one"));
 }
 
 }  // namespace
@@ -324,7 +326,7 @@ StatusOr<ImagePlaces> ImagePlaces::Of(const RunConfig& config, const PlannedImag
   ImagePlaces places;
   const Extent full = tissue != nullptr ? tissue->size : classes->size;
   if (classes != nullptr && classes->size != full) {
-    return Refused("an index of an image of another shape");
+    return RefusedPlaces("an index of an image of another shape");
   }
   places.full_ = full;
   places.Lay(config, image);
@@ -338,7 +340,9 @@ StatusOr<ImagePlaces> ImagePlaces::Of(const RunConfig& config, const PlannedImag
   frame.source = places.source_;
   std::uint32_t mask_step = 1u << 10;
   if (config.tissue_fraction) {
-    if (image.size.z != 1) return Refused("key 'sampling.tissue': volumes have no mask of tissue");
+    if (image.size.z != 1) {
+      return RefusedPlaces("key 'sampling.tissue': volumes have no mask of tissue");
+    }
     frame.wanted = std::llround(*config.tissue_fraction * kFractionUnits);
     PB_ASSIGN_OR_RETURN(const ClassCells* mask, TissueOf(*tissue, config));
     if (mask != nullptr) mask_step = mask->cells.step();
@@ -394,8 +398,8 @@ Status ImagePlaces::AddForeground(const Foreground& foreground, const PlaceIndex
   };
   const ClassCells* background = indexes.classes->Find(kBackgroundClass);
   if (foreground.profile == ForegroundProfile::kMonai && background == nullptr) {
-    return Refused(StrCat("key 'sampling.foreground.profile': monai: the set has no class '",
-                          kBackgroundClass, "'"));
+    return RefusedPlaces(StrCat("key 'sampling.foreground.profile': monai: the set has no class '",
+                                kBackgroundClass, "'"));
   }
   add(foreground.profile == ForegroundProfile::kMonai ? background->cells : CellSet(1));
   std::vector<std::string> names = foreground.classes;
@@ -407,7 +411,7 @@ Status ImagePlaces::AddForeground(const Foreground& foreground, const PlaceIndex
     if (one == nullptr) {
       std::vector<std::string> there;
       for (const ClassCells& other : indexes.classes->classes) there.push_back(other.name);
-      return Refused(
+      return RefusedPlaces(
           StrCat(kKey, "'", name, "': not a class of the set, which has ", StrJoin(there, ", ")));
     }
     if (!foreground.by_component) {
@@ -416,8 +420,9 @@ Status ImagePlaces::AddForeground(const Foreground& foreground, const PlaceIndex
     }
     const ClassComponents* parts = indexes.components->Find(name);
     if (parts == nullptr || !parts->is_indexed) {
-      return Refused(StrCat(kKey, "'", name, "': more than ", kMaxComponents, " components, or ",
-                            kMaxComponentRuns, " runs of voxels: sample it by voxel"));
+      return RefusedPlaces(StrCat(kKey, "'", name, "': more than ", kMaxComponents,
+                                  " components, or ", kMaxComponentRuns,
+                                  " runs of voxels: sample it by voxel"));
     }
     add(CellSet(1));
     components_.back() = parts->components;

@@ -10,19 +10,21 @@
 namespace patchbay::plan {
 namespace {
 
-constexpr std::string_view kMark = "patchbay-positions-1\n";
-constexpr std::string_view kWhat = "read position index";
-constexpr std::size_t kMaxNameBytes = 256;
+constexpr std::string_view kPositionsMark = "patchbay-positions-1\n";
+constexpr std::string_view kReadPositions = "read position index";
+constexpr std::size_t kMaxStoredNameBytes = 256;
 constexpr std::uint64_t kMaxSide = std::uint64_t{1} << 31;
 
-Status Malformed(std::string_view cause) { return InvalidArgument(kWhat, ": ", cause); }
+Status MalformedPositions(std::string_view cause) {
+  return InvalidArgument(kReadPositions, ": ", cause);
+}
 
-StatusOr<ClassCells> TakeClass(std::string_view& text, const Extent& size) {
+StatusOr<ClassCells> TakeClassCells(std::string_view& text, const Extent& size) {
   ClassCells one;
   PB_RETURN_IF_ERROR(TakeClassName(text, one.value, one.name));
-  if (!TakeVarint(text, ~std::uint64_t{0}, one.pixels)) return Malformed("cut short");
+  if (!TakeVarint(text, ~std::uint64_t{0}, one.pixels)) return MalformedPositions("cut short");
   PB_ASSIGN_OR_RETURN(one.cells, CellSet::DecodeFrom(text, size));
-  if (one.cells.empty() != (one.pixels == 0)) return Malformed("pixels without cells");
+  if (one.cells.empty() != (one.pixels == 0)) return MalformedPositions("pixels without cells");
   return one;
 }
 
@@ -36,9 +38,9 @@ void AppendClassName(std::uint8_t value, const std::string& name, std::string& o
 
 Status TakeClassName(std::string_view& text, std::uint8_t& value, std::string& name) {
   std::uint64_t number = 0, name_bytes = 0;
-  if (!TakeVarint(text, 255, number) || !TakeVarint(text, kMaxNameBytes, name_bytes) ||
+  if (!TakeVarint(text, 255, number) || !TakeVarint(text, kMaxStoredNameBytes, name_bytes) ||
       name_bytes > text.size()) {
-    return Malformed("a class without a value or a name");
+    return MalformedPositions("a class without a value or a name");
   }
   value = static_cast<std::uint8_t>(number);
   name = std::string(text.substr(0, name_bytes));
@@ -55,7 +57,9 @@ void AppendExtent(const Extent& size, std::string& out) {
 StatusOr<Extent> TakeExtent(std::string_view& text) {
   std::uint64_t sides[3] = {};
   for (std::uint64_t& side : sides) {
-    if (!TakeVarint(text, kMaxSide, side) || side == 0) return Malformed("the size of the image");
+    if (!TakeVarint(text, kMaxSide, side) || side == 0) {
+      return MalformedPositions("the size of the image");
+    }
   }
   return Extent{static_cast<std::int64_t>(sides[0]), static_cast<std::int64_t>(sides[1]),
                 static_cast<std::int64_t>(sides[2])};
@@ -69,7 +73,9 @@ const ClassCells* PositionIndex::Find(std::string_view name) const {
 }
 
 Status PositionIndex::Merge(const PositionIndex& other) {
-  if (size != other.size) return Malformed("indexes of images of different size do not join");
+  if (size != other.size) {
+    return MalformedPositions("indexes of images of different size do not join");
+  }
   for (const ClassCells& theirs : other.classes) {
     const auto at = std::lower_bound(
         classes.begin(), classes.end(), theirs,
@@ -78,7 +84,7 @@ Status PositionIndex::Merge(const PositionIndex& other) {
       classes.insert(at, theirs);
       continue;
     }
-    if (at->name != theirs.name) return Malformed("one value has two names");
+    if (at->name != theirs.name) return MalformedPositions("one value has two names");
     PB_ASSIGN_OR_RETURN(at->cells, CellSet::Union(at->cells, theirs.cells));
     at->pixels += theirs.pixels;
   }
@@ -94,7 +100,7 @@ std::size_t PositionIndex::MemoryBytes() const {
 }
 
 std::string EncodePositionIndex(const PositionIndex& index) {
-  std::string out(kMark);
+  std::string out(kPositionsMark);
   AppendExtent(index.size, out);
   AppendVarint(out, index.classes.size());
   for (const ClassCells& one : index.classes) {
@@ -106,13 +112,13 @@ std::string EncodePositionIndex(const PositionIndex& index) {
 }
 
 StatusOr<PositionIndex> DecodePositionIndex(std::string_view text) {
-  PB_ASSIGN_OR_RETURN(text, CheckedBody(text, kMark, kMaxPositionIndexBytes, kWhat));
+  PB_ASSIGN_OR_RETURN(text,
+                      CheckedBody(text, kPositionsMark, kMaxPositionIndexBytes, kReadPositions));
   PositionIndex index;
   PB_ASSIGN_OR_RETURN(index.size, TakeExtent(text));
-  PB_ASSIGN_OR_RETURN(index.classes, TakeClasses<ClassCells>(text, kMaxIndexClasses, kWhat,
-                                                             [&index](std::string_view& rest) {
-                                                               return TakeClass(rest, index.size);
-                                                             }));
+  const auto take = [&index](std::string_view& rest) { return TakeClassCells(rest, index.size); };
+  PB_ASSIGN_OR_RETURN(index.classes,
+                      TakeClasses<ClassCells>(text, kMaxIndexClasses, kReadPositions, take));
   return index;
 }
 

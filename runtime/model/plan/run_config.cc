@@ -290,7 +290,7 @@ Key StepsKey(const OpTable& ops, std::string name, std::string help) {
 }
 
 /// Keys of a dataset that is a table.
-std::vector<Key> TableKeys() {
+std::vector<Key> DatasetTableKeys() {
   Key sampling = SamplingKeys(), batch = BatchKeys();
   sampling.optional = true;
   sampling.help = "keys that replace the config's for this split";
@@ -468,7 +468,7 @@ Key RunConfigKeys(const OpTable& ops) {
           NetworkKeys(),
           StepsKey(ops, "preprocess", "ops applied to every patch; their order is fixed"),
           AugmentKey(ops)}};
-  std::vector<Key> table = TableKeys();
+  std::vector<Key> table = DatasetTableKeys();
   for (Key& key : MapKeys()) run.members.push_back(std::move(key));
   run.members.insert(run.members.begin() + 1, std::make_move_iterator(table.begin()),
                      std::make_move_iterator(table.end()));

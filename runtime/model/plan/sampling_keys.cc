@@ -17,23 +17,24 @@ using config::KeyType;
 constexpr char kDefaultTissueSet[] = "tissue";
 constexpr char kGrid[] = "grid", kRandom[] = "random";
 
-Status Refused(std::string_view cause) { return InvalidArgument(cause); }
+Status RefusedSampling(std::string_view cause) { return InvalidArgument(cause); }
 
 constexpr auto kProfiles = NamesInOrder<ForegroundProfile>("independent", "monai", "nnunet");
 
 Status CheckForeground(const Json& sampling) {
   if (!sampling.contains("oversample_foreground")) {
     if (!sampling.contains("foreground")) return absl::OkStatus();
-    return Refused("foreground needs oversample_foreground, the share of patches that it is for");
+    return RefusedSampling(
+        "foreground needs oversample_foreground, the share of patches that it is for");
   }
   if (sampling.contains("class_weights") || sampling.contains("tissue")) {
-    return Refused("oversample_foreground excludes class_weights and tissue");
+    return RefusedSampling("oversample_foreground excludes class_weights and tissue");
   }
   if (sampling["positions"] == "random" && sampling["order"] == "shuffled" &&
       !sampling.contains("patches_per_image")) {
     return absl::OkStatus();
   }
-  return Refused(
+  return RefusedSampling(
       "oversample_foreground draws the images: positions: random, order: shuffled and "
       "patches_per_epoch");
 }
@@ -41,7 +42,7 @@ Status CheckForeground(const Json& sampling) {
 Status CheckPositions(const Json& positions) {
   const auto& text = positions.get_ref<const std::string&>();
   if (text == kGrid || text == kRandom || NamesTable(text)) return absl::OkStatus();
-  return Refused(StrCat("'", text, "' is neither grid, random nor a table (.csv, .tsv)"));
+  return RefusedSampling(StrCat("'", text, "' is neither grid, random nor a table (.csv, .tsv)"));
 }
 
 bool IsListed(const Json& sampling) {
@@ -54,41 +55,43 @@ Status CheckWeights(const Json& sampling) {
   }
   const bool is_random = sampling["positions"] == kRandom;
   if (!is_random && sampling.contains("class_weights")) {
-    return Refused("class_weights needs positions: random");
+    return RefusedSampling("class_weights needs positions: random");
   }
   if (!is_random && !IsListed(sampling)) {
-    return Refused("weight_by needs positions: random, or a table of them");
+    return RefusedSampling("weight_by needs positions: random, or a table of them");
   }
   if (sampling.contains("patches_per_image")) {
-    return Refused("class_weights and weight_by draw the images: give patches_per_epoch");
+    return RefusedSampling("class_weights and weight_by draw the images: give patches_per_epoch");
   }
   if (sampling["order"] != "shuffled") {
-    return Refused("class_weights and weight_by draw the images: order: sequential has no place");
+    return RefusedSampling(
+        "class_weights and weight_by draw the images: order: sequential has no place");
   }
   if (!sampling.contains("class_weights")) return absl::OkStatus();
   const Json& weights = sampling["class_weights"];
   const auto counts = [](const Json& weight) { return weight.get<double>() > 0; };
   if (std::any_of(weights.begin(), weights.end(), counts)) return absl::OkStatus();
-  return Refused("class_weights: no class has a weight above 0");
+  return RefusedSampling("class_weights: no class has a weight above 0");
 }
 
 Status CheckSampling(const Json& sampling) {
   const bool per_image = sampling.contains("patches_per_image");
   const bool per_epoch = sampling.contains("patches_per_epoch");
   if (per_image && per_epoch) {
-    return Refused("patches_per_image and patches_per_epoch exclude each other");
+    return RefusedSampling("patches_per_image and patches_per_epoch exclude each other");
   }
   const bool is_weighed = IsListed(sampling) && sampling.contains("weight_by");
   if ((per_image || (per_epoch && !is_weighed)) && sampling["positions"] != kRandom) {
-    return Refused("patches_per_image and patches_per_epoch need positions: random");
+    return RefusedSampling("patches_per_image and patches_per_epoch need positions: random");
   }
   if (sampling.contains("tissue") && IsListed(sampling)) {
-    return Refused("tissue needs positions: grid or random; a table already lists the patches");
+    return RefusedSampling(
+        "tissue needs positions: grid or random; a table already lists the patches");
   }
   const bool stride = sampling.contains("stride"), overlap = sampling.contains("overlap");
-  if (stride && overlap) return Refused("stride and overlap exclude each other");
+  if (stride && overlap) return RefusedSampling("stride and overlap exclude each other");
   if ((stride || overlap) && sampling["positions"] != kGrid) {
-    return Refused("stride and overlap need positions: grid");
+    return RefusedSampling("stride and overlap need positions: grid");
   }
   PB_RETURN_IF_ERROR(CheckForeground(sampling));
   return CheckWeights(sampling);
@@ -203,7 +206,7 @@ Status CheckSetName(const Json& name) {
   if (text.find_first_of("/\\") == std::string::npos && text.front() != '.') {
     return absl::OkStatus();
   }
-  return Refused("the name of a label set has no slash and no dot in front");
+  return RefusedSampling("the name of a label set has no slash and no dot in front");
 }
 
 Key SamplingKeys() {

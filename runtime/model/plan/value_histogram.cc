@@ -13,11 +13,13 @@
 namespace patchbay::plan {
 namespace {
 
-constexpr std::string_view kWhat = "read histogram of values";
+constexpr std::string_view kReadValueHistogram = "read histogram of values";
 constexpr std::int64_t kLeast = -32'768;
 constexpr std::uint64_t kMostVoxels = std::uint64_t{1} << 40;
 
-Status Wrong(std::string_view cause) { return InvalidArgument(kWhat, ": ", cause); }
+Status WrongHistogram(std::string_view cause) {
+  return InvalidArgument(kReadValueHistogram, ": ", cause);
+}
 
 /// A histogram as a store carries it.
 struct StoredHistogram {
@@ -64,22 +66,25 @@ Json ValueHistogram::ToJson() const {
 }
 
 StatusOr<ValueHistogram> ValueHistogram::FromJson(const Json& value) {
-  PB_ASSIGN_OR_RETURN(const auto stored, patchbay::FromJson<StoredHistogram>(value, kWhat));
+  PB_ASSIGN_OR_RETURN(const auto stored,
+                      patchbay::FromJson<StoredHistogram>(value, kReadValueHistogram));
   PB_ASSIGN_OR_RETURN(const std::string bytes, FromBase64(stored.counts));
   ValueHistogram histogram;
   std::string_view rest = bytes;
   auto bin = static_cast<std::size_t>(stored.first - kLeast);
   while (!rest.empty()) {
     std::uint64_t count = 0, zeros = 0;
-    if (!TakeVarint(rest, kMostVoxels, count)) return Wrong("counts: cut short, or too large");
-    if (bin >= kBins) return Wrong("counts: more than there are values");
+    if (!TakeVarint(rest, kMostVoxels, count)) {
+      return WrongHistogram("counts: cut short, or too large");
+    }
+    if (bin >= kBins) return WrongHistogram("counts: more than there are values");
     histogram.counts_[bin++] = count;
     if (count != 0) continue;
-    if (!TakeVarint(rest, kBins, zeros)) return Wrong("counts: cut short, or too large");
+    if (!TakeVarint(rest, kBins, zeros)) return WrongHistogram("counts: cut short, or too large");
     bin += static_cast<std::size_t>(zeros);
   }
   if (histogram.Voxels() != stored.voxels || histogram.ToJson() != value) {
-    return Wrong("it does not add up");
+    return WrongHistogram("it does not add up");
   }
   return histogram;
 }

@@ -20,7 +20,7 @@ constexpr int kMaxLevel = 63;
 constexpr std::size_t kDepthPlaces[] = {1, 4, 7};
 constexpr std::size_t kFlatViewValues = 7;
 
-Status Wrong(std::string_view cause) { return InvalidArgument("key 'patch.mpp': ", cause); }
+Status WrongMpp(std::string_view cause) { return InvalidArgument("key 'patch.mpp': ", cause); }
 
 /// How many pixels of level 0 one pixel of a level spans. Sizes are rounded: a whole number that
 /// explains them is taken.
@@ -57,9 +57,9 @@ Status CheckSource(const PlannedView& view, double wanted) {
   if (s.y <= kMaxSourceSide && s.x <= kMaxSourceSide && s.Pixels() <= kMaxSourcePixels) {
     return absl::OkStatus();
   }
-  return Wrong(StrCat(wanted, " would average ", s.y, " x ", s.x, " pixels of level ", view.level,
-                      " into each patch, more than ", kMaxSourcePixels,
-                      ": the image has no level near it (`patchbay ingest` builds them all)"));
+  return WrongMpp(StrCat(wanted, " would average ", s.y, " x ", s.x, " pixels of level ",
+                         view.level, " into each patch, more than ", kMaxSourcePixels,
+                         ": the image has no level near it (`patchbay ingest` builds them all)"));
 }
 
 StatusOr<PlannedView> ChooseView(const Magnification& asked, std::span<const Extent> levels,
@@ -78,8 +78,9 @@ StatusOr<PlannedView> ChooseView(const Magnification& asked, std::span<const Ext
   }
   if (near) return *near;
   if (!finer && !asked.upsample) {
-    return Wrong(StrCat(wanted, " um/px is finer than the finest level, of ",
-                        std::max(mpp_y, mpp_x), "; ask for no less, or set patch.upsample: true"));
+    return WrongMpp(StrCat(wanted, " um/px is finer than the finest level, of ",
+                           std::max(mpp_y, mpp_x),
+                           "; ask for no less, or set patch.upsample: true"));
   }
   PlannedView view = finer ? *finer : ViewOf(0, levels[0], levels[0]);
   view.source = {asked.patch.z, SpanOf(asked.patch.y, wanted, mpp_y * view.downsample_y),
@@ -143,13 +144,13 @@ StatusOr<std::vector<PlannedView>> ChooseViews(const Magnification& magnificatio
                                                std::span<const Extent> levels,
                                                const Spacing& spacing) {
   if (!spacing.y || !spacing.x) {
-    return Wrong(
+    return WrongMpp(
         "the image does not say how large its pixels are: say it in the table's column mpp, or to "
         "`patchbay ingest --assume-mpp`; or use patch.level");
   }
   const double mpp_y = spacing.y->Micrometres(), mpp_x = spacing.x->Micrometres();
   if (levels.empty() || levels[0].z != 1) {
-    return Wrong("is for 2-D images");
+    return WrongMpp("is for 2-D images");
   }
   std::vector<PlannedView> views;
   for (const double wanted : magnification.mpp) {

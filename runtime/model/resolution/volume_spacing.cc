@@ -20,7 +20,9 @@ constexpr std::array<const char*, 3> kAxisNames = {"z", "y", "x"};
 Axes AxesOf(const PerAxis& v) { return {v.z, v.y, v.x}; }
 PerAxis PerAxisOf(const Axes& v) { return {v[0], v[1], v[2]}; }
 
-Status Wrong(std::string_view cause) { return InvalidArgument("key 'patch.spacing': ", cause); }
+Status WrongSpacing(std::string_view cause) {
+  return InvalidArgument("key 'patch.spacing': ", cause);
+}
 
 struct Level : VolumeLevel {
   int index = 0;
@@ -28,7 +30,7 @@ struct Level : VolumeLevel {
 };
 
 /// The largest over the axes.
-double DeviationOf(const Level& level, const Axes& wanted) {
+double SpacingDeviation(const Level& level, const Axes& wanted) {
   double most = 0;
   for (std::size_t a = 0; a < 3; ++a) most = std::max(most, std::abs(level.mm[a] / wanted[a] - 1));
   return most;
@@ -38,7 +40,7 @@ StatusOr<std::vector<Level>> LevelsOf(std::span<const VolumeLevel> listed, const
   std::vector<Level> levels;
   for (const VolumeLevel& level : listed) {
     const StatusOr<PerAxis> mm = SpacingOfLevel(spacing, level);
-    if (!mm.ok()) return Wrong(StrCat(MessageOf(mm.status()), "; use patch.level"));
+    if (!mm.ok()) return WrongSpacing(StrCat(MessageOf(mm.status()), "; use patch.level"));
     levels.push_back({level, static_cast<int>(levels.size()), AxesOf(*mm)});
   }
   return levels;
@@ -128,16 +130,16 @@ StatusOr<ChosenSpacing> ChooseSpacing(const WantedSpacing& wanted,
   PB_ASSIGN_OR_RETURN(const std::vector<Level> levels, LevelsOf(listed, spacing));
   const Axes mm = AxesOf(wanted.mm);
   const auto nearest = std::min_element(levels.begin(), levels.end(), [&](auto& a, auto& b) {
-    return DeviationOf(a, mm) < DeviationOf(b, mm);
+    return SpacingDeviation(a, mm) < SpacingDeviation(b, mm);
   });
-  if (DeviationOf(*nearest, mm) <= wanted.tolerance) {
+  if (SpacingDeviation(*nearest, mm) <= wanted.tolerance) {
     return Chosen(*nearest, wanted.patch, nearest->mm, {});
   }
   for (std::size_t a = 0; a < 3; ++a) {
     const double finest = levels.front().mm[a];
     if (wanted.upsample || finest <= mm[a] * (1 + wanted.tolerance)) continue;
-    return Wrong(StrCat(mm[a], " mm along ", kAxisNames[a], " is finer than the volume, of ",
-                        finest, " mm; ask for no less, or set patch.upsample: true"));
+    return WrongSpacing(StrCat(mm[a], " mm along ", kAxisNames[a], " is finer than the volume, of ",
+                               finest, " mm; ask for no less, or set patch.upsample: true"));
   }
   const Level& level = FinerOf(levels, mm);
   const PerAxis step = {mm[0] / level.mm[0], mm[1] / level.mm[1], mm[2] / level.mm[2]};
@@ -146,8 +148,8 @@ StatusOr<ChosenSpacing> ChooseSpacing(const WantedSpacing& wanted,
     if (wanted.separate_z) chosen.nearest_axis = CoarseAxis(PerAxisOf(level.mm), wanted.mm);
     return chosen;
   }
-  return Wrong(StrCat("a patch has one voxel for ", step.z, " x ", step.y, " x ", step.x,
-                      " of level ", level.index, ": not in ", kMinStep, "..", kMaxStep));
+  return WrongSpacing(StrCat("a patch has one voxel for ", step.z, " x ", step.y, " x ", step.x,
+                             " of level ", level.index, ": not in ", kMinStep, "..", kMaxStep));
 }
 
 }  // namespace patchbay::plan

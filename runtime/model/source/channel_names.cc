@@ -13,7 +13,7 @@
 namespace patchbay {
 namespace {
 
-std::optional<std::string> TextOf(const Json& value) {
+std::optional<std::string> TextIn(const Json& value) {
   return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
 }
 
@@ -39,7 +39,7 @@ std::vector<std::string> NamesByNumber(const Json& numbered) {
   for (const auto& [key, value] : numbered.items()) {
     std::size_t number = place++;
     if (numbered.is_object() && !IsNumber(key, number)) return {};
-    const auto name = TextOf(value);
+    const auto name = TextIn(value);
     if (!name || !names.emplace(number, *name).second) return {};
   }
   std::vector<std::string> ordered;
@@ -89,7 +89,7 @@ std::vector<std::string> ChannelNames(const Json& attributes) {
   std::vector<std::string> names;
   if (!channels.is_array()) return names;
   for (const Json& channel : channels) {
-    const auto name = TextOf(channel.is_object() ? channel.value("name", Json()) : Json());
+    const auto name = TextIn(channel.is_object() ? channel.value("name", Json()) : Json());
     if (!name) return {};
     names.push_back(*name);
   }

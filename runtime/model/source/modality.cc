@@ -38,7 +38,7 @@ std::optional<Modality> FindModality(std::string_view text) {
 }
 
 /// The text of a member; "" where there is none.
-std::string TextOf(const Json& object, const char* key) {
+std::string MemberText(const Json& object, const char* key) {
   const Json value = object.is_object() ? object.value(key, Json()) : Json();
   return value.is_string() ? value.get<std::string>() : std::string();
 }
@@ -80,17 +80,17 @@ std::optional<Modality> RecordedModality(const Json& attributes) {
   }
   // Series record their modality; PET its unit too, and CT where it is another than HU.
   const Json series = attributes.value("acquisition", Json());
-  const std::string name = TextOf(series, "modality"), unit = TextOf(series, "unit");
+  const std::string name = MemberText(series, "modality"), unit = MemberText(series, "unit");
   if (name == "MR" || (name == "CT" && unit.empty())) return FindModality(name);
   return name.empty() ? std::nullopt : FindModality(StrCat(name, ":", unit));
 }
 
 std::optional<Modality> SideCarModality(const Json& side_car) {
-  const std::string name = TextOf(side_car, "Modality");
+  const std::string name = MemberText(side_car, "Modality");
   if (name.empty()) return std::nullopt;
   const auto found = FindModality(name);
   if (!found || found->name != "PT") return found ? found : FindModality("OT");
-  const std::string unit = Lower(TextOf(side_car, "Units"));
+  const std::string unit = Lower(MemberText(side_car, "Units"));
   if (unit == "bq/ml" || unit == "bqml") return FindModality("PT:Bq/ml");
   return unit == "suvbw" ? FindModality("PT:SUVbw") : found;
 }

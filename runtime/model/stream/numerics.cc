@@ -5,11 +5,13 @@
 namespace patchbay {
 namespace {
 
-constexpr auto kNames = NamesInOrder<Numerics>("cpu", "cuda", "strict");
+constexpr auto kNumericsNames = NamesInOrder<Numerics>("cpu", "cuda", "strict");
 
 }  // namespace
 
-std::string_view NameOf(Numerics numerics) { return kNames.Of(numerics); }
-std::optional<Numerics> NumericsFromName(std::string_view name) { return kNames.Find(name); }
+std::string_view NameOf(Numerics numerics) { return kNumericsNames.Of(numerics); }
+std::optional<Numerics> NumericsFromName(std::string_view name) {
+  return kNumericsNames.Find(name);
+}
 
 }  // namespace patchbay

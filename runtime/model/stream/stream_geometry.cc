@@ -8,7 +8,7 @@ namespace patchbay {
 
 namespace {
 
-constexpr auto kNames = NamesInOrder<Tail>("keep", "drop", "pad", "wrap");
+constexpr auto kTailNames = NamesInOrder<Tail>("keep", "drop", "pad", "wrap");
 
 Status CheckUnits(const StreamGeometry& g) {
   if (g.units.patches() != g.patches_per_epoch) {
@@ -29,8 +29,8 @@ PatchRun UnitRun(const StreamGeometry& g, std::uint64_t batch) {
 
 }  // namespace
 
-std::string_view NameOf(Tail tail) { return kNames.Of(tail); }
-std::optional<Tail> TailFromName(std::string_view name) { return kNames.Find(name); }
+std::string_view NameOf(Tail tail) { return kTailNames.Of(tail); }
+std::optional<Tail> TailFromName(std::string_view name) { return kTailNames.Find(name); }
 
 Status CheckGeometry(const StreamGeometry& g) {
   const auto refuse = [](const char* cause) { return InvalidArgument(cause); };

@@ -14,13 +14,13 @@
 namespace patchbay::control {
 namespace {
 
-constexpr std::size_t kMessagesAtOnce = 256;
+constexpr std::size_t kClientMessagesAtOnce = 256;
 constexpr TimeMs kFirstBackoffMs = 100, kMaxBackoffMs = 5000;
 constexpr int kConnectRetryMs = 100, kConnectRetryMaxMs = 2000;
 constexpr int kFlushMs = 200;  ///< messages sent just before the end still go out
 /// Handshakes in a row that the other side ended without a word before we call it another server.
 constexpr int kSilentRefusalsMax = 3;
-constexpr int kMonitoredEvents =
+constexpr int kClientEvents =
     ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CONNECT_RETRIED | ZMQ_EVENT_DISCONNECTED |
     ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
     ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
@@ -101,7 +101,7 @@ void DealerSocket::Configure() {
   socket_.set(zmq::sockopt::curve_serverkey, options_.server_key);
   socket_.set(zmq::sockopt::curve_publickey, options_.pair.public_key);
   socket_.set(zmq::sockopt::curve_secretkey, options_.pair.secret_key);
-  monitor_ = std::make_unique<ConnectionMonitor>(context_, socket_, kMonitoredEvents);
+  monitor_ = std::make_unique<ConnectionMonitor>(context_, socket_, kClientEvents);
   socket_.connect(options_.address);
 }
 
@@ -118,7 +118,7 @@ void DealerSocket::Drain() {
   for (const auto& event : events) {
     if (event.event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) Apply(event);
   }
-  for (std::size_t i = 0; i < kMessagesAtOnce && socket_.handle() != nullptr; ++i) {
+  for (std::size_t i = 0; i < kClientMessagesAtOnce && socket_.handle() != nullptr; ++i) {
     zmq::message_t frame;
     try {
       if (!socket_.recv(frame, zmq::recv_flags::dontwait)) break;

@@ -15,17 +15,17 @@
 namespace patchbay::control {
 namespace {
 
-constexpr std::size_t kMessagesAtOnce = 256;
+constexpr std::size_t kServerMessagesAtOnce = 256;
 constexpr int kCloseLingerMs = 500;
 constexpr int kBacklog = 1024;
 /// Messages of one peer, read by ZeroMQ and not yet by us: each may have kMaxMessageBytes.
 constexpr int kReceivedMessagesMax = 64;
 // Stable in the library, but zmq.h shows it only together with the draft API.
 constexpr int kZapEnforceDomain = 93;
-constexpr int kMonitoredEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED |
-                                 ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
-                                 ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
-                                 ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
+constexpr int kServerEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED |
+                              ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                              ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                              ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
 
 /// A received frame, with the connection's metadata.
 struct RawMessage {
@@ -138,7 +138,7 @@ Status RouterSocket::Configure(const Address& address) {
   if (zmq_setsockopt(socket_.handle(), kZapEnforceDomain, &enforce, sizeof enforce) != 0) {
     return Internal("listen: this ZeroMQ cannot enforce admission");
   }
-  monitor_ = std::make_unique<ConnectionMonitor>(context_, socket_, kMonitoredEvents);
+  monitor_ = std::make_unique<ConnectionMonitor>(context_, socket_, kServerEvents);
   try {
     socket_.bind(address.ToString());
   } catch (const zmq::error_t& error) {
@@ -212,7 +212,7 @@ bool RouterSocket::ReceiveOne(RawMessage& message) {
 void RouterSocket::Drain() {
   ++drains_;
   try {
-    for (std::size_t i = 0; i < kMessagesAtOnce && !paused_; ++i) {
+    for (std::size_t i = 0; i < kServerMessagesAtOnce && !paused_; ++i) {
       RawMessage message;
       if (!ReceiveOne(message)) break;
       Deliver(message);

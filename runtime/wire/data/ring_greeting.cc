@@ -49,20 +49,21 @@ Status CheckPrefix(std::span<const std::byte> bytes, Kind kind, std::size_t size
   return absl::OkStatus();
 }
 
-Digest ProofOf(std::span<const std::byte> message, const Nonce& nonce, const StreamSecret& secret) {
+Digest GreetingProof(std::span<const std::byte> message, const Nonce& nonce,
+                     const StreamSecret& secret) {
   std::string text(AsText(message.first(message.size() - kProofBytes)));
   text.append(AsText(nonce));
   return HmacSha256(secret, text);
 }
 
 void Seal(std::vector<std::byte>& message, const Nonce& nonce, const StreamSecret& secret) {
-  const Digest proof = ProofOf(message, nonce, secret);
+  const Digest proof = GreetingProof(message, nonce, secret);
   std::memcpy(message.data() + message.size() - kProofBytes, proof.bytes.data(), kProofBytes);
 }
 
 Status CheckSeal(std::span<const std::byte> message, const Nonce& nonce,
                  const StreamSecret& secret) {
-  const Digest proof = ProofOf(message, nonce, secret);
+  const Digest proof = GreetingProof(message, nonce, secret);
   if (EqualInConstantTime(std::as_bytes(std::span(proof.bytes)), message.last(kProofBytes))) {
     return absl::OkStatus();
   }

@@ -13,7 +13,7 @@ constexpr std::size_t kCrcBegin = 80;
 constexpr std::size_t kTimesBegin = 144;
 constexpr std::size_t kProofBegin = 160;
 
-Digest ProofOf(std::span<const std::byte> header, const StreamSecret& secret) {
+Digest HeaderProof(std::span<const std::byte> header, const StreamSecret& secret) {
   return HmacSha256(secret, AsText(header.first(kProofBegin)));
 }
 
@@ -63,7 +63,7 @@ void EncodeShardHeader(const ShardHeader& header, const StreamSecret& secret,
   StoreLittle(p + kTimesBegin + 4, header.times.decode_us);
   StoreLittle(p + kTimesBegin + 8, header.times.transform_us);
   StoreLittle(p + kTimesBegin + 12, header.times.transfer_us);
-  const Digest proof = ProofOf(out, secret);
+  const Digest proof = HeaderProof(out, secret);
   std::memcpy(p + kProofBegin, proof.bytes.data(), proof.bytes.size());
 }
 
@@ -78,7 +78,7 @@ StatusOr<ShardHeader> DecodeShardHeader(std::span<const std::byte> bytes,
   if (const auto v = LoadLittle<std::uint16_t>(p + 4); v != kShardHeaderVersion) {
     return refuse(OtherVersion(v, kShardHeaderVersion, kRunOneRelease));
   }
-  const Digest proof = ProofOf(bytes, secret);
+  const Digest proof = HeaderProof(bytes, secret);
   if (!EqualInConstantTime(std::as_bytes(std::span(proof.bytes)), bytes.subspan(kProofBegin))) {
     return PermissionDenied("read shard header: the proof is for another stream");
   }

@@ -20,7 +20,7 @@ namespace patchbay::data {
 /// holds connections open does not keep a sender out.
 inline constexpr std::size_t kMaxUnproven = 64;
 /// Time in which a connection has to prove the key.
-inline constexpr std::int64_t kProofDeadlineMs = 5'000;
+inline constexpr std::int64_t kKeyProofDeadlineMs = 5'000;
 
 /// Listens, and hands over connections whose peer has the key.
 class TlsListener {
@@ -28,7 +28,7 @@ class TlsListener {
   struct Options {
     std::string address;  ///< numeric, of this node
     PortRange ports;
-    std::int64_t proof_deadline_ms = kProofDeadlineMs;
+    std::int64_t proof_deadline_ms = kKeyProofDeadlineMs;
   };
   /// Called on the listener's thread; takes the connection, or lets it go.
   using Admit = std::function<void(std::unique_ptr<TlsChannel>)>;

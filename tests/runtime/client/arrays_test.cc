@@ -10,9 +10,7 @@ namespace {
 
 using namespace testing;  // NOLINT: the fixture of this folder
 
-constexpr std::int64_t kPatience = 20'000;  // ms; only a failing test waits this long
-
-StreamOptions Options() {
+StreamOptions ArraysOptions() {
   StreamOptions options;
   options.job = kJob;
   options.heartbeat_ms = 20;
@@ -35,7 +33,7 @@ Digest ExpectedPatch(std::uint32_t epoch, std::uint64_t ordinal) {
 TEST(Batch, HasTheArraysOfItsLayout) {
   StreamingCluster cluster;
   cluster.StartWorkers(1);
-  const auto stream = Stream::AttachOver(cluster.Opener(), Options());
+  const auto stream = Stream::AttachOver(cluster.Opener(), ArraysOptions());
   ASSERT_TRUE(stream.ok()) << stream.status();
   EXPECT_EQ((*stream)->layout(), TestLayout());
   const auto batch = (*stream)->Next(kPatience);
@@ -65,7 +63,7 @@ TEST(Batch, HasTheArraysOfItsLayout) {
 TEST(Batch, PointersToArraysStayWhereTheyAre) {
   StreamingCluster cluster;
   cluster.StartWorkers(2);
-  const auto stream = Stream::AttachOver(cluster.Opener(), Options());
+  const auto stream = Stream::AttachOver(cluster.Opener(), ArraysOptions());
   ASSERT_TRUE(stream.ok()) << stream.status();
   std::set<std::byte*> images, ordinals;
   for (int i = 0; i < 12; ++i) {
@@ -88,7 +86,7 @@ TEST(StreamDigest, IsThatOfThePatchesForAnyBatchSize) {
   for (const std::uint32_t size : {8u, 5u}) {
     StreamingCluster cluster(Padded(size));
     cluster.StartWorkers(2);
-    const auto stream = Stream::AttachOver(cluster.Opener(), Options());
+    const auto stream = Stream::AttachOver(cluster.Opener(), ArraysOptions());
     ASSERT_TRUE(stream.ok()) << stream.status();
     StreamDigest digest;
     std::uint64_t real = 0;

@@ -14,9 +14,9 @@
 namespace patchbay::client {
 namespace {
 
-using testing::ElementsAreArray;
+using ::testing::ElementsAreArray;
 
-class SupervisorCommandTest : public testing::Test {
+class SupervisorCommandTest : public ::testing::Test {
  protected:
   SupervisorCommandTest() {
     settings_.programs = (std::filesystem::temp_directory_path() / Hex64(RandomU64())).string();
@@ -69,7 +69,7 @@ TEST_F(SupervisorCommandTest, OfAFirstNodeHasWhatItsSchedulerAndAgentWereGiven) 
   EXPECT_TRUE(said({"--drain-ms", "4500"}));
   EXPECT_TRUE(said({"--memory", "77", "--data-policy", "rdma", "--data-address", "10.0.0.1"}));
   settings_.scheduler->allow_public = false;
-  EXPECT_THAT(*SupervisorCommand(settings_), testing::Not(testing::Contains("--allow-public")));
+  EXPECT_THAT(*SupervisorCommand(settings_), ::testing::Not(::testing::Contains("--allow-public")));
 }
 
 }  // namespace

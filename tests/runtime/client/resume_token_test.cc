@@ -38,14 +38,14 @@ TEST(ResumeToken, ReadsWhatItWrites) {
 }
 
 TEST(ResumeToken, NamesTheSectionThatDiffers) {
-  EXPECT_THAT(Refusal(R"("seed":1)", R"("seed":2)"), testing::EndsWith("): its config differs"));
-  EXPECT_THAT(Refusal(R"("aa")", R"("ab")"), testing::EndsWith("): its images differ"));
+  EXPECT_THAT(Refusal(R"("seed":1)", R"("seed":2)"), ::testing::EndsWith("): its config differs"));
+  EXPECT_THAT(Refusal(R"("aa")", R"("ab")"), ::testing::EndsWith("): its images differ"));
   EXPECT_THAT(Refusal(R"("channels":3)", R"("channels":1)"),
-              testing::EndsWith("): its images differ"));
+              ::testing::EndsWith("): its images differ"));
   EXPECT_THAT(Refusal(R"("ops":1)", R"("ops":2)"),
-              testing::HasSubstr("its versions (another build of Patchbay made it)"));
+              ::testing::HasSubstr("its versions (another build of Patchbay made it)"));
   EXPECT_THAT(Refusal(R"("images")", R"("labels":{"set":"gleason"},"images")"),
-              testing::EndsWith("): its labels differ"));
+              ::testing::EndsWith("): its labels differ"));
 }
 
 /// A plan whose config has those lists of ops.
@@ -68,25 +68,26 @@ TEST(ResumeToken, NamesTheInputBehindTheNumbersThatDiffer) {
   constexpr char kStain[] =
       "): its stain reference (the picture, or the slides of the cohort) differs";
   EXPECT_THAT(RefusalOf(stain(R"("reference_fit":[1,2])"), stain(R"("reference_fit":[1,3])")),
-              testing::EndsWith(kStain));
-  EXPECT_THAT(RefusalOf(stain(""), stain(R"("reference_fit":[1,3])")), testing::EndsWith(kStain));
+              ::testing::EndsWith(kStain));
+  EXPECT_THAT(RefusalOf(stain(""), stain(R"("reference_fit":[1,3])")), ::testing::EndsWith(kStain));
   EXPECT_THAT(RefusalOf(stain(R"("scanner_fits":{"0":[1]})"), stain(R"("scanner_fits":{"0":[2]})")),
-              testing::EndsWith(kStain));
+              ::testing::EndsWith(kStain));
   EXPECT_THAT(RefusalOf(stain(R"("reference_fit":[1,2])"),
                         stain(R"("profile":"reinhard","reference_fit":[1,2])")),
-              testing::EndsWith("): its config differs"));
+              ::testing::EndsWith("): its config differs"));
   const auto ct = [](const char* mean) {
     return PlanWith(std::string(R"({"ct_normalize":{"lower":1,"mean":)") + mean + "}}");
   };
   EXPECT_THAT(
       RefusalOf(ct("1"), ct("2")),
-      testing::EndsWith("): its numbers of ct_normalize (of the config, or the lock) differ"));
+      ::testing::EndsWith("): its numbers of ct_normalize (of the config, or the lock) differ"));
   std::string cuda = PlanWith("");
   cuda.replace(cuda.find("cpu"), 3, "cuda");
-  EXPECT_THAT(RefusalOf(PlanWith(""), cuda),
-              testing::EndsWith("): its numerics (of the config, or what the cluster has) differ"));
+  EXPECT_THAT(
+      RefusalOf(PlanWith(""), cuda),
+      ::testing::EndsWith("): its numerics (of the config, or what the cluster has) differ"));
   EXPECT_THAT(RefusalOf(PlanWith(""), PlanWith(R"({"stain_normalize":{}})")),
-              testing::HasSubstr("): its config and its stain reference"));
+              ::testing::HasSubstr("): its config and its stain reference"));
 }
 
 TEST(ResumeToken, NamesTheMembersOfImagesUnlessTheImagesDiffer) {
@@ -102,10 +103,10 @@ TEST(ResumeToken, NamesTheMembersOfImagesUnlessTheImagesDiffer) {
     const auto with = [&](const char* value) {
       return PlanWith("", std::string(",\"") + member + "\":[" + value + "]");
     };
-    EXPECT_THAT(RefusalOf(with("1"), with("2")), testing::EndsWith(std::string("): ") + said));
+    EXPECT_THAT(RefusalOf(with("1"), with("2")), ::testing::EndsWith(std::string("): ") + said));
     std::string other = with("2");
     other.replace(other.find("aa"), 2, "ab");
-    EXPECT_THAT(RefusalOf(with("1"), other), testing::EndsWith("): its images differ"));
+    EXPECT_THAT(RefusalOf(with("1"), other), ::testing::EndsWith("): its images differ"));
   }
 }
 
@@ -131,8 +132,8 @@ TEST(ResumeToken, OfTheVersionBeforeServesItsPlanAndSaysLessOfOthers) {
   EXPECT_TRUE(CheckResume(*read, now.plan, now.sections).ok());
   EXPECT_THAT(
       CheckResume(*read, Sha256Of("other"), now.sections).message(),
-      testing::EndsWith("its text (the token, of an earlier version, does not tell in which "
-                        "part) differs"));
+      ::testing::EndsWith("its text (the token, of an earlier version, does not tell in which "
+                          "part) differs"));
   for (const std::string& bad :
        {"patchbay-resume-2:3:2:64:" + hex, "patchbay-resume-2:3:2:64:" + hex + rest + ":" + hex,
         "patchbay-resume-2:3:02:64:" + hex + rest,
@@ -148,11 +149,11 @@ TEST(ResumeToken, NamesAPositionThatThePlanDoesNotHave) {
   geometry.global_batch = 64;
   EXPECT_TRUE(CheckPosition(TokenOf(kPlan, {3, 9}), geometry).ok());
   EXPECT_THAT(CheckPosition(TokenOf(kPlan, {3, 10}), geometry).message(),
-              testing::EndsWith("names batch 10: an epoch has 10"));
+              ::testing::EndsWith("names batch 10: an epoch has 10"));
   geometry.global_batch = 32;
   const Status other = CheckPosition(TokenOf(kPlan, {3, 9}), geometry);
   EXPECT_TRUE(absl::IsFailedPrecondition(other));
-  EXPECT_THAT(other.message(), testing::EndsWith("batches of 64 patches, the run's have 32"));
+  EXPECT_THAT(other.message(), ::testing::EndsWith("batches of 64 patches, the run's have 32"));
 }
 
 TEST(ResumeToken, RefusesGarbage) {

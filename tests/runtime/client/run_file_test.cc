@@ -13,7 +13,7 @@
 namespace patchbay::client {
 namespace {
 
-class RunFileErrors : public testing::Test {
+class RunFileErrors : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = (std::filesystem::temp_directory_path() / "patchbay-XXXXXX").string();

@@ -21,7 +21,7 @@ std::vector<std::string> PathsOf(const RunFile& run) {
   return paths;
 }
 
-class LockedRun : public testing::Test {
+class LockedRun : public ::testing::Test {
  protected:
   void SetUp() override {
     root_ = fs::canonical(fs::temp_directory_path()) / ("locked_run_" + Hex64(RandomU64()));

@@ -15,9 +15,9 @@ namespace patchbay::client {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class SiteFileTest : public testing::Test {
+class SiteFileTest : public ::testing::Test {
  protected:
   SiteFileTest() {
     fs::create_directories(folder_);

@@ -15,8 +15,6 @@ namespace {
 
 using namespace testing;  // NOLINT: the fixture of this folder
 
-constexpr std::int64_t kPatience = 20'000;  // ms; only a failing test waits this long
-
 StreamOptions Options() {
   StreamOptions options;
   options.job = kJob;

@@ -9,8 +9,6 @@ namespace {
 
 using namespace testing;  // NOLINT: the fixture of this folder
 
-constexpr std::int64_t kPatience = 20'000;  // ms; only a failing test waits this long
-
 /// Units of 3, 1, 1 and 2 batches.
 StreamGeometry Units() {
   StreamGeometry g = TestGeometry();
@@ -20,7 +18,7 @@ StreamGeometry Units() {
   return g;
 }
 
-std::unique_ptr<Stream> Attach(StreamingCluster& cluster) {
+std::unique_ptr<Stream> AttachToUnits(StreamingCluster& cluster) {
   StreamOptions options;
   options.job = kJob;
   options.node = "test";
@@ -47,7 +45,7 @@ void ExpectNext(Stream& stream, std::uint64_t unit, bool last) {
 TEST(StreamUnits, ComeWholeInOrderAndThenTheStreamEnds) {
   StreamingCluster cluster(Units());
   cluster.StartWorkers(2);
-  auto stream = Attach(cluster);
+  auto stream = AttachToUnits(cluster);
   ASSERT_NE(stream, nullptr);
   const std::vector<int> batches = {3, 1, 1, 2};
   for (std::uint64_t unit = 0; unit < batches.size(); ++unit) {
@@ -58,7 +56,7 @@ TEST(StreamUnits, ComeWholeInOrderAndThenTheStreamEnds) {
   EXPECT_TRUE(absl::IsOutOfRange(stream->Next(kPatience).status()));
   EXPECT_TRUE(stream->FinishUnit(2, {}).ok()) << "once more is the same";
   EXPECT_TRUE(stream->Detach().ok());
-  auto late = Attach(cluster);
+  auto late = AttachToUnits(cluster);
   ASSERT_NE(late, nullptr);
   EXPECT_TRUE(absl::IsOutOfRange(late->Next(kPatience).status()));
 }
@@ -66,7 +64,7 @@ TEST(StreamUnits, ComeWholeInOrderAndThenTheStreamEnds) {
 TEST(StreamUnits, GoOnWhereTheyWereAfterARestartOfTheScheduler) {
   StreamingCluster cluster(Units());
   cluster.StartWorkers(2);
-  auto stream = Attach(cluster);
+  auto stream = AttachToUnits(cluster);
   ASSERT_NE(stream, nullptr);
   ExpectNext(*stream, 0, false);
   cluster.Restart();
@@ -79,7 +77,7 @@ TEST(StreamUnits, GoOnWhereTheyWereAfterARestartOfTheScheduler) {
 TEST(StreamUnits, ARestartedSchedulerIsToldWhatIsNotFinished) {
   StreamingCluster cluster(Units());
   cluster.StartWorkers(2);
-  auto stream = Attach(cluster);
+  auto stream = AttachToUnits(cluster);
   ASSERT_NE(stream, nullptr);
   EXPECT_TRUE(cluster.Await<protocol::AttachTrainer>().units.empty());
   for (int i = 1; i <= 3; ++i) ExpectNext(*stream, 0, i == 3);
@@ -94,7 +92,7 @@ TEST(StreamUnits, ARestartedSchedulerIsToldWhatIsNotFinished) {
 
 TEST(StreamUnits, AreWaitedForWhileOthersHaveThem) {
   StreamingCluster cluster(Units());
-  auto stream = Attach(cluster);
+  auto stream = AttachToUnits(cluster);
   ASSERT_NE(stream, nullptr);
   EXPECT_TRUE(absl::IsDeadlineExceeded(stream->Next(100).status()));
   for (std::uint64_t unit = 0; unit < 4; ++unit) {
@@ -105,7 +103,7 @@ TEST(StreamUnits, AreWaitedForWhileOthersHaveThem) {
 
 TEST(StreamUnits, AConsumerThatMustStartOverIsTold) {
   StreamingCluster cluster(Units());
-  auto stream = Attach(cluster);
+  auto stream = AttachToUnits(cluster);
   ASSERT_NE(stream, nullptr);
   cluster.TellTrainer(
       protocol::StreamFailed{kJob, OutcomeOf(absl::AbortedError("its image is damaged"))});

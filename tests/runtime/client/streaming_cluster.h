@@ -35,7 +35,8 @@ namespace patchbay::client::testing {
 
 using protocol::Body;
 
-inline constexpr JobId kJob = 1;  ///< the first of a scheduler
+inline constexpr JobId kJob = 1;                   ///< the first of a scheduler
+inline constexpr std::int64_t kPatience = 20'000;  ///< ms; only a failing test waits this long
 
 inline StreamGeometry TestGeometry(std::uint32_t world_size = 1) {
   StreamGeometry g;

@@ -13,7 +13,7 @@ namespace patchbay::client {
 namespace {
 
 TEST(TemporaryFolder, OfCommandsThatWereKilledAreRemovedByTheNextOneAndThoseInUseAreNot) {
-  std::string parent = StrCat(testing::TempDir(), "parent-XXXXXX");
+  std::string parent = StrCat(::testing::TempDir(), "parent-XXXXXX");
   ASSERT_NE(mkdtemp(parent.data()), nullptr);
   const pid_t killed = fork();
   if (killed == 0) {

@@ -8,7 +8,7 @@
 namespace patchbay::client {
 namespace {
 
-class UpLockTest : public testing::Test {
+class UpLockTest : public ::testing::Test {
  protected:
   UpLockTest() {
     std::string pattern =

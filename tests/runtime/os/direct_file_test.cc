@@ -46,9 +46,10 @@ class AnyFileSystem : public testing::TestWithParam<std::string> {};
 
 TEST_P(AnyFileSystem, HoldsEveryByteAtAnySize) {
   const Folder folder(GetParam());
-  constexpr std::size_t kMiB = 1 << 20;
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, kMiB - 1, kMiB,
-                                 kMiB + 1, 4 * kMiB, 4 * kMiB + 4095, 9 * kMiB + 4097}) {
+  constexpr std::size_t kOneMiB = 1 << 20;
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{4096}, kOneMiB - 1, kOneMiB, kOneMiB + 1,
+        4 * kOneMiB, 4 * kOneMiB + 4095, 9 * kOneMiB + 4097}) {
     const std::string path = folder.File(StrCat(size)), bytes = Noise(size);
     ASSERT_TRUE(CreateFileDirectly(Folders::OfThisUser(), path, AsBytes(bytes), 0600).ok()) << size;
     const auto read = ReadFile(Folders::OfThisUser(), path, 1 << 30);

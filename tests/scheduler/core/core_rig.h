@@ -10,6 +10,9 @@
 
 namespace patchbay::scheduler {
 
+/// Connections of users, none of whom is an operator.
+inline constexpr PeerId kAnn = 70, kBob = 71, kStranger = 72;
+
 class CoreRig {
  public:
   explicit CoreRig(bool sync = true, const CoreOptions& options = {})

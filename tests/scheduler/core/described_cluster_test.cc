@@ -7,8 +7,6 @@
 namespace patchbay::scheduler {
 namespace {
 
-constexpr PeerId kStranger = 70;
-
 class DescribedCluster : public Streaming {
  protected:
   protocol::ClusterDescribed SeenBy(PeerId peer) {

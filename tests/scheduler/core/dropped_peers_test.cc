@@ -2,15 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "scheduler/policy/limits.h"
-#include "tests/scheduler/core/core_rig.h"
+#include "tests/scheduler/core/streaming.h"
 
 namespace patchbay::scheduler {
 namespace {
-
-constexpr char kPlan[] =
-    R"({"plan":"p","manifest":{},"geometry":{"patches_per_epoch":8,"global_batch":8,"tail":"keep",)"
-    R"("world_size":1,"shard_patches":4,"numerics":"cpu"}})";
-constexpr PeerId kStranger = 70;
 
 class DroppedPeersOfTrainers : public testing::Test {
  protected:
@@ -18,7 +13,7 @@ class DroppedPeersOfTrainers : public testing::Test {
     rig.AddAgent();
     rig.AddWorker();
     job = rig.Submit("key", "stream");
-    rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, {}, kPlan);
+    rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, {}, kOneBatchPlan);
     rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
     rig.Join(kStranger, Role::kSubmitter, "somebody else");
     protocol::AttachTrainer attach;

@@ -99,7 +99,7 @@ TEST_F(JobBounds, EveryLimitOfASubmissionIsMetExactly) {
 }
 
 TEST_F(JobBounds, APriorityIsInItsRangeAndAboveZeroAnOperators) {
-  constexpr PeerId kAnn = 90, kTom = 91;
+  constexpr PeerId kTom = 91;
   rig.Join(kAnn, Role::kSubmitter, "ann");
   rig.Join(kTom, Role::kTrainer, "tom");
   std::uint64_t taken = 0;

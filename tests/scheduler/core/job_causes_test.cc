@@ -15,8 +15,6 @@ using protocol::JobChange;
 using protocol::NodeChange;
 using protocol::TaskLease;
 
-constexpr PeerId kAnn = 70, kBob = 71;
-
 class Causes : public testing::Test {
  protected:
   ~Causes() override { EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus()); }

@@ -12,8 +12,6 @@ using protocol::JobChange;
 using protocol::JobChanged;
 using protocol::TaskLease;
 
-constexpr PeerId kAnn = 70, kBob = 71;
-
 /// One worker, which has a task of `first`; `second` waits behind it.
 class JobChanges : public testing::Test {
  protected:

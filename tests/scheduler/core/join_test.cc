@@ -10,7 +10,7 @@ namespace {
 
 using protocol::SlotState;
 
-constexpr char kPlan[] =
+constexpr char kTwoRankPlan[] =
     R"({"plan":"p","manifest":{},"geometry":{"patches_per_epoch":20,"global_batch":8,"tail":"keep",)"
     R"("world_size":2,"shard_patches":4,"numerics":"cpu","start":[1,2],"versions":"v1"}})";
 
@@ -41,7 +41,7 @@ class Joining : public testing::Test {
     rig.AddAgent();
     AddWorker("v1");
     const JobId job = Submit(Submission());
-    rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, {}, kPlan);
+    rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, {}, kTwoRankPlan);
     rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
     return job;
   }

@@ -82,7 +82,6 @@ TEST_F(LeaseBounds, AMessageCarriesOneLeaseWhereTwoWouldBeTooLong) {
 }
 
 TEST_F(LeaseBounds, TheFoldersOfAKeyCountInAMessageToo) {
-  constexpr PeerId kAnn = 70;
   const std::vector<std::string> folders(256, std::string(4'096, 'f'));
   rig.core().PeerJoined(kAnn, {Role::kSubmitter, "ann", folders, folders});
   Submit("key", {}, 0, kAnn);
@@ -202,7 +201,6 @@ TEST_F(LeaseBounds, ATaskPastTheDistinctNeedsThatItsKeyMayQueueRunsOnceThereIsRo
 }
 
 TEST_F(LeaseBounds, NeedsOfOneKeyThatNobodyCanMeetHoldUpNoOtherKey) {
-  constexpr PeerId kAnn = 70;
   rig.Join(kAnn, Role::kSubmitter, "ann");
   for (std::uint32_t i = 0; i < 2 * kMaxResourceShapes; ++i) {
     ASSERT_NE(Submit(StrCat("key ", i), NobodyHas(i), 0, kAnn), 0u);

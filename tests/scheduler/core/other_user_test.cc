@@ -1,14 +1,10 @@
 // A trainer and workers of one machine that belong to different users.
 #include <gtest/gtest.h>
 
-#include "tests/scheduler/core/core_rig.h"
+#include "tests/scheduler/core/streaming.h"
 
 namespace patchbay::scheduler {
 namespace {
-
-constexpr char kPlan[] =
-    R"({"plan":"p","manifest":{},"geometry":{"patches_per_epoch":8,"global_batch":8,"tail":"keep",)"
-    R"("world_size":1,"shard_patches":4,"numerics":"cpu"}})";
 
 class OtherUser : public testing::Test {
  protected:
@@ -16,7 +12,7 @@ class OtherUser : public testing::Test {
     AddNode("machine-user1");
     rig.AddWorker();
     job = rig.Submit("key", "stream");
-    rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, {}, kPlan);
+    rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, {}, kOneBatchPlan);
     rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
   }
   void AddNode(const std::string& host_identity) {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "scheduler/policy/limits.h"
-#include "tests/scheduler/core/core_rig.h"
+#include "tests/scheduler/core/streaming.h"
 
 namespace patchbay::scheduler {
 namespace {
@@ -15,9 +15,6 @@ using protocol::TaskLease;
 
 constexpr std::uint64_t kKiB = 1 << 10;
 constexpr int kPlannerCrashed = protocol::kPlanningCrashed << 8;  // as waitpid gives it
-constexpr char kPlan[] =
-    R"({"plan":"p","manifest":{},"geometry":{"patches_per_epoch":20,"global_batch":8,"tail":"keep",)"
-    R"("world_size":1,"shard_patches":4,"numerics":"cpu"}})";
 
 /// A node of one core, whose one worker has a task of an ingest that goes on.
 class Planning : public testing::Test {

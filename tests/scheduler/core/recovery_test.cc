@@ -11,7 +11,7 @@ using protocol::JobState;
 using protocol::SlotState;
 
 /// Batches of 8 patches in shards of 4.
-constexpr char kPlan[] =
+constexpr char kLongPlan[] =
     R"({"plan":"p","manifest":{},"geometry":{"patches_per_epoch":800,"global_batch":8,)"
     R"("tail":"keep","world_size":1,"shard_patches":4,"numerics":"cpu"}})";
 constexpr PeerId kTrainer = CoreRig::kTrainer0, kWorker = CoreRig::kWorker0;
@@ -27,7 +27,7 @@ class Recovering : public testing::Test {
   }
   JobId PlanStream(const std::string& key) {
     const JobId stream = rig.Submit(key, "stream");
-    rig.Finish(kWorker, rig.Granted().at(0), {}, {}, kPlan);
+    rig.Finish(kWorker, rig.Granted().at(0), {}, {}, kLongPlan);
     return stream;
   }
   /// With one slot and these processes that have the ring mapped.
@@ -251,7 +251,7 @@ class OnlyTheFarNodeMakes : public Recovering {
     rig.AddAgent(0);
     AddFarNode("other host");
     job = rig.Submit("key", "stream");
-    rig.Finish(kFarWorker, rig.Granted().at(0), {}, {}, kPlan);
+    rig.Finish(kFarWorker, rig.Granted().at(0), {}, {}, kLongPlan);
     rig.Join(kTrainer, Role::kOperator, "ops");
     Attach();
   }

@@ -9,7 +9,7 @@
 namespace patchbay::scheduler {
 namespace {
 
-constexpr PeerId kFirst = 1'000, kOtherAgent = 3, kTrainer = 50;
+constexpr PeerId kFirstWorker = 1'000, kOtherAgent = 3;
 constexpr std::uint32_t kOfNode = 600, kWorkers = 2 * kOfNode;
 
 class RingProcesses : public testing::Test {
@@ -27,7 +27,7 @@ class RingProcesses : public testing::Test {
     AddWorker(0);
     job = rig.Submit("stream", "stream");
     rig.Finish(
-        kFirst, rig.Granted().at(0), {}, {},
+        kFirstWorker, rig.Granted().at(0), {}, {},
         R"({"plan":"p","manifest":{},"geometry":{"patches_per_epoch":8192,"global_batch":2048,)"
         R"("tail":"keep","world_size":1,"shard_patches":1,"numerics":"cpu"}})");
     for (std::uint32_t i = 1; i < kWorkers; ++i) AddWorker(i);
@@ -40,8 +40,8 @@ class RingProcesses : public testing::Test {
     hello.worker_incarnation = incarnation + i;
     hello.pid = static_cast<std::int64_t>(incarnation + i);
     hello.capacity = {1000, 0, 0};
-    rig.Join(kFirst + i, Role::kWorker, hello.node);
-    rig.Tell(kFirst + i, hello);
+    rig.Join(kFirstWorker + i, Role::kWorker, hello.node);
+    rig.Tell(kFirstWorker + i, hello);
   }
   void Attach() {
     protocol::AttachTrainer attach;
@@ -50,8 +50,8 @@ class RingProcesses : public testing::Test {
     attach.endpoint.host_identity = "host";
     for (std::uint32_t slot = 0; slot < 4; ++slot)
       attach.slots.push_back({slot, 1, protocol::SlotState::kFree, 0, 0, {}});
-    rig.Join(kTrainer, Role::kOperator, "ops");
-    rig.Tell(kTrainer, attach);
+    rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
+    rig.Tell(CoreRig::kTrainer0, attach);
   }
   /// Workers that the last call gave shards to.
   std::set<PeerId> Makers() {
@@ -72,7 +72,7 @@ TEST_F(RingProcesses, OfAStreamAreNoMoreThanARingTakes) {
   const std::set<PeerId> first = Makers();
   EXPECT_EQ(first.size(), kMaxRingHolders);
   const PeerId maker = *first.begin();
-  const auto index = static_cast<std::uint32_t>(maker - kFirst);
+  const auto index = static_cast<std::uint32_t>(maker - kFirstWorker);
   ASSERT_LT(index, kOfNode);
   rig.Tell(CoreRig::kAgent, protocol::WorkerExited{"node", index, 1'000 + index, SIGTERM});
   const std::set<PeerId> next = Makers();

@@ -178,7 +178,7 @@ TEST_F(StreamBounds, SoManyFormerProcessesOfEachRankStayOut) {
 }
 
 TEST_F(StreamBounds, TheAddressesOfAllRanksFitAMessage) {
-  constexpr std::size_t kMiB = 1 << 20;
+  constexpr std::size_t kSecondBytes = 1 << 20;
   Open(Plan(1, 2), 2);
   address = std::string(kMaxEndpointBytes, 'a');
   EXPECT_FALSE(Attach(5, 0, 2));
@@ -186,11 +186,11 @@ TEST_F(StreamBounds, TheAddressesOfAllRanksFitAMessage) {
   EXPECT_EQ(TextOf(rig.Find<protocol::RequestFailed>()->outcome),
             StrCat("attach trainer: stream ", job,
                    ": the addresses of its ranks take more than 5242880 bytes"));
-  address = std::string(kMaxEndpointBytes - kMiB, 'a');
+  address = std::string(kMaxEndpointBytes - kSecondBytes, 'a');
   EXPECT_TRUE(Attach(5, 0, 2));
-  address = std::string(kMiB, 'a');
+  address = std::string(kSecondBytes, 'a');
   EXPECT_FALSE(Attach(6, 1, 2)) << "together they are too long";
-  address = std::string(kMiB - 1'000, 'a');
+  address = std::string(kSecondBytes - 1'000, 'a');
   EXPECT_TRUE(Attach(6, 1, 2));
   EXPECT_TRUE(Attach(7, 1, 2)) << "in place of the one before";
   rig.Tell(CoreRig::kWorker0, protocol::FetchStream{job, 0});

@@ -9,8 +9,6 @@
 namespace patchbay::scheduler {
 namespace {
 
-constexpr PeerId kAnn = 60, kBob = 61;
-
 class StreamPlaces : public testing::Test {
  protected:
   StreamPlaces() {

@@ -9,6 +9,10 @@
 
 namespace patchbay::scheduler {
 
+/// One batch of 8 patches in shards of 4.
+inline constexpr char kOneBatchPlan[] =
+    R"({"plan":"p","manifest":{},"geometry":{"patches_per_epoch":8,"global_batch":8,"tail":"keep",)"
+    R"("world_size":1,"shard_patches":4,"numerics":"cpu"}})";
 /// Batches of 8 patches in shards of 4; 20 patches an epoch: 8, 8, 4.
 inline constexpr char kPlan[] =
     R"({"plan":"p","manifest":{},"geometry":{"patches_per_epoch":20,"global_batch":8,"tail":"keep",)"

@@ -10,7 +10,7 @@
 namespace patchbay::scheduler {
 namespace {
 
-constexpr PeerId kAnn = 60, kBob = 61, kEve = 62;
+constexpr PeerId kEve = 73;
 
 class Teams : public testing::Test {
  protected:

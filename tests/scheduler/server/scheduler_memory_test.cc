@@ -16,7 +16,7 @@
 namespace patchbay::scheduler {
 namespace {
 
-constexpr TimeMs kPatienceMs = 60'000;
+constexpr TimeMs kCrowdedPatienceMs = 60'000;
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kGroupBytes = 384 * kMiB;
 
@@ -69,7 +69,7 @@ class SchedulerMemory : public testing::Test {
     Connect();
   }
   void Connect() {
-    auto client = control::RequestClient::Open(key_, kPatienceMs);
+    auto client = control::RequestClient::Open(key_, kCrowdedPatienceMs);
     ASSERT_TRUE(client.ok()) << Describe(client.status()) << process_.errors();
     client_ = *std::move(client);
   }
@@ -80,9 +80,9 @@ class SchedulerMemory : public testing::Test {
     job.kind = job.root.op = "noop";
     job.manifest.assign(2 * kMiB, 'm');
     job.root.payload.assign(kMiB, 'p');
-    return client_->CallFor<protocol::JobSubmitted>(job, kPatienceMs);
+    return client_->CallFor<protocol::JobSubmitted>(job, kCrowdedPatienceMs);
   }
-  bool Answers() { return client_->Call(protocol::DescribeCluster{}, kPatienceMs).ok(); }
+  bool Answers() { return client_->Call(protocol::DescribeCluster{}, kCrowdedPatienceMs).ok(); }
 
   MemoryGroup group_;
   SchedulerProcess process_;
@@ -100,7 +100,7 @@ TEST_F(SchedulerMemory, IsNotTakenByWhatIsSubmittedAndCancelled) {
   EXPECT_NE(MessageOf(job.status()).find("would exceed 24.0 MiB"), std::string_view::npos);
   EXPECT_EQ(submitted_, 8);
   for (JobId id = 1; id < 150; ++id) {
-    ASSERT_TRUE(client_->Call(protocol::CancelJob{id}, kPatienceMs).ok()) << id;
+    ASSERT_TRUE(client_->Call(protocol::CancelJob{id}, kCrowdedPatienceMs).ok()) << id;
     ASSERT_TRUE(Submit().ok()) << process_.errors();
   }
   EXPECT_TRUE(Answers());

@@ -12,12 +12,10 @@ namespace {
 
 using control::RequestClient;
 
-constexpr TimeMs kPatienceMs = 20'000;
-
 class SchedulerPeers : public testing::Test {
  protected:
   std::unique_ptr<RequestClient> Connect(const control::KeyFile& key) {
-    auto client = RequestClient::Open(key, kPatienceMs);
+    auto client = RequestClient::Open(key, kProcessPatienceMs);
     EXPECT_TRUE(client.ok()) << Describe(client.status()) << process_.errors();
     return *std::move(client);
   }
@@ -53,7 +51,7 @@ TEST_F(SchedulerPeers, EveryMessageOfEveryRoleIsAnsweredAsItsRoleAllows) {
       const Status allowed = CheckRole(roles[r].second, sent);
       if (allowed.ok() && std::holds_alternative<protocol::ShutDown>(sent)) continue;
       if (allowed.ok() && std::holds_alternative<protocol::Drain>(sent)) continue;
-      const auto answer = client->Call(sent, allowed.ok() ? 300 : kPatienceMs);
+      const auto answer = client->Call(sent, allowed.ok() ? 300 : kProcessPatienceMs);
       if (!allowed.ok()) {
         EXPECT_EQ(answer.status().code(), allowed.code()) << Describe(answer.status());
       } else {
@@ -61,7 +59,7 @@ TEST_F(SchedulerPeers, EveryMessageOfEveryRoleIsAnsweredAsItsRoleAllows) {
       }
     }
   }
-  EXPECT_TRUE(Connect(keys[0])->Call(protocol::DescribeCluster{}, kPatienceMs).ok());
+  EXPECT_TRUE(Connect(keys[0])->Call(protocol::DescribeCluster{}, kProcessPatienceMs).ok());
 }
 
 TEST_F(SchedulerPeers, NodeOfAnotherKeyIsRefused) {
@@ -72,13 +70,15 @@ TEST_F(SchedulerPeers, NodeOfAnotherKeyIsRefused) {
   protocol::RegisterAgent agent;
   agent.agent_incarnation = 1;
   agent.node = "node-2";
-  EXPECT_EQ(client->Call(agent, kPatienceMs).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(client->Call(agent, kProcessPatienceMs).status().code(),
+            absl::StatusCode::kPermissionDenied);
   protocol::RegisterWorker worker;
   worker.node = "node-2";
   worker.worker_incarnation = worker.agent_incarnation = 1;
-  EXPECT_EQ(client->Call(worker, kPatienceMs).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(client->Call(worker, kProcessPatienceMs).status().code(),
+            absl::StatusCode::kPermissionDenied);
   agent.node = "node-1";
-  EXPECT_TRUE(client->Call(agent, kPatienceMs).ok());
+  EXPECT_TRUE(client->Call(agent, kProcessPatienceMs).ok());
 }
 
 TEST_F(SchedulerPeers, JobsOfOthersCannotBeCancelled) {
@@ -86,10 +86,10 @@ TEST_F(SchedulerPeers, JobsOfOthersCannotBeCancelled) {
   const auto bob = process_.NewKey("bob", control::Role::kSubmitter);
   ASSERT_EQ(process_.Start(), 0);
   const auto anns = Connect(ann), bobs = Connect(bob);
-  const auto job = anns->CallFor<protocol::JobSubmitted>(Job("a"), kPatienceMs);
+  const auto job = anns->CallFor<protocol::JobSubmitted>(Job("a"), kProcessPatienceMs);
   ASSERT_TRUE(job.ok()) << Describe(job.status());
-  EXPECT_FALSE(bobs->Call(protocol::CancelJob{job->job}, kPatienceMs).ok());
-  EXPECT_TRUE(anns->Call(protocol::CancelJob{job->job}, kPatienceMs).ok());
+  EXPECT_FALSE(bobs->Call(protocol::CancelJob{job->job}, kProcessPatienceMs).ok());
+  EXPECT_TRUE(anns->Call(protocol::CancelJob{job->job}, kProcessPatienceMs).ok());
 }
 
 TEST_F(SchedulerPeers, AClientOfOnesOwnCannotPutItsJobBeforeAllOthers) {
@@ -99,15 +99,18 @@ TEST_F(SchedulerPeers, AClientOfOnesOwnCannotPutItsJobBeforeAllOthers) {
   const auto operators = Connect(op), anns = Connect(ann);
   protocol::SubmitJob job = Job("a");
   job.priority = INT32_MAX;
-  EXPECT_EQ(anns->Call(job, kPatienceMs).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(operators->Call(job, kPatienceMs).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(anns->Call(job, kProcessPatienceMs).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(operators->Call(job, kProcessPatienceMs).status().code(),
+            absl::StatusCode::kInvalidArgument);
   job.priority = 1;
-  EXPECT_EQ(anns->Call(job, kPatienceMs).status().code(), absl::StatusCode::kPermissionDenied);
-  EXPECT_TRUE(operators->CallFor<protocol::JobSubmitted>(job, kPatienceMs).ok());
+  EXPECT_EQ(anns->Call(job, kProcessPatienceMs).status().code(),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_TRUE(operators->CallFor<protocol::JobSubmitted>(job, kProcessPatienceMs).ok());
   job.priority = -100;
-  EXPECT_TRUE(anns->CallFor<protocol::JobSubmitted>(job, kPatienceMs).ok());
+  EXPECT_TRUE(anns->CallFor<protocol::JobSubmitted>(job, kProcessPatienceMs).ok());
   const auto described =
-      operators->CallFor<protocol::JobsDescribed>(protocol::DescribeJobs{}, kPatienceMs);
+      operators->CallFor<protocol::JobsDescribed>(protocol::DescribeJobs{}, kProcessPatienceMs);
   ASSERT_TRUE(described.ok());
   EXPECT_EQ(described->jobs.size(), 2u) << "what was refused left nothing";
 }
@@ -116,20 +119,20 @@ TEST_F(SchedulerPeers, SameSubmissionIsTheSameJobAlsoAfterKillMinusNine) {
   const auto key = process_.NewKey("ann", control::Role::kSubmitter);
   ASSERT_EQ(process_.Start(), 0);
   const auto client = Connect(key);
-  const auto first = client->CallFor<protocol::JobSubmitted>(Job("a"), kPatienceMs);
-  const auto second = client->CallFor<protocol::JobSubmitted>(Job("a"), kPatienceMs);
-  const auto other = client->CallFor<protocol::JobSubmitted>(Job("b"), kPatienceMs);
+  const auto first = client->CallFor<protocol::JobSubmitted>(Job("a"), kProcessPatienceMs);
+  const auto second = client->CallFor<protocol::JobSubmitted>(Job("a"), kProcessPatienceMs);
+  const auto other = client->CallFor<protocol::JobSubmitted>(Job("b"), kProcessPatienceMs);
   ASSERT_TRUE(first.ok() && second.ok() && other.ok());
   EXPECT_EQ(first->job, second->job);
   EXPECT_NE(first->job, other->job);
   process_.Kill();
   ASSERT_EQ(process_.Start(), 0) << process_.errors();
   // The same client, the same connection object: it finds the scheduler again by itself.
-  const auto third = client->CallFor<protocol::JobSubmitted>(Job("a"), kPatienceMs);
+  const auto third = client->CallFor<protocol::JobSubmitted>(Job("a"), kProcessPatienceMs);
   ASSERT_TRUE(third.ok()) << Describe(third.status());
   EXPECT_EQ(third->job, first->job);
   const auto described =
-      client->CallFor<protocol::JobsDescribed>(protocol::DescribeJobs{}, kPatienceMs);
+      client->CallFor<protocol::JobsDescribed>(protocol::DescribeJobs{}, kProcessPatienceMs);
   ASSERT_TRUE(described.ok());
   EXPECT_EQ(described->jobs.size(), 2u);
 }
@@ -139,23 +142,24 @@ TEST_F(SchedulerPeers, RevokedKeyIsCutOffAndOthersStay) {
   const auto ann = process_.NewKey("ann", control::Role::kSubmitter);
   ASSERT_EQ(process_.Start(), 0);
   const auto operators = Connect(op), anns = Connect(ann);
-  ASSERT_TRUE(anns->Call(protocol::DescribeJobs{}, kPatienceMs).ok());
+  ASSERT_TRUE(anns->Call(protocol::DescribeJobs{}, kProcessPatienceMs).ok());
   ASSERT_TRUE(process_.Home().Revoke("ann").ok());
-  ASSERT_TRUE(operators->CallFor<protocol::KeysReloaded>(protocol::ReloadKeys{}, kPatienceMs).ok());
+  ASSERT_TRUE(
+      operators->CallFor<protocol::KeysReloaded>(protocol::ReloadKeys{}, kProcessPatienceMs).ok());
   constexpr TimeMs kForEver = 0;  // the call waits for the refusal alone
   EXPECT_EQ(anns->Call(protocol::DescribeJobs{}, kForEver).status().code(),
             absl::StatusCode::kPermissionDenied);
-  EXPECT_TRUE(operators->Call(protocol::DescribeJobs{}, kPatienceMs).ok());
+  EXPECT_TRUE(operators->Call(protocol::DescribeJobs{}, kProcessPatienceMs).ok());
 }
 
 TEST_F(SchedulerPeers, KeyMadeWhileItRunsIsKnownAfterAReload) {
   const auto op = process_.NewKey("op", control::Role::kOperator);
   ASSERT_EQ(process_.Start(), 0);
   const auto late = process_.NewKey("late", control::Role::kSubmitter);
-  EXPECT_EQ(RequestClient::Open(late, kPatienceMs).status().code(),
+  EXPECT_EQ(RequestClient::Open(late, kProcessPatienceMs).status().code(),
             absl::StatusCode::kPermissionDenied);
-  ASSERT_TRUE(Connect(op)->Call(protocol::ReloadKeys{}, kPatienceMs).ok());
-  EXPECT_TRUE(RequestClient::Open(late, kPatienceMs).ok());
+  ASSERT_TRUE(Connect(op)->Call(protocol::ReloadKeys{}, kProcessPatienceMs).ok());
+  EXPECT_TRUE(RequestClient::Open(late, kProcessPatienceMs).ok());
 }
 
 TEST_F(SchedulerPeers, DamagedKeyTableIsNotTakenOver) {
@@ -166,8 +170,8 @@ TEST_F(SchedulerPeers, DamagedKeyTableIsNotTakenOver) {
                                StrCat(process_.Home().KeysFolder(), "/bad.yaml"), AsBytes("x: ["),
                                0600)
                   .ok());
-  EXPECT_FALSE(client->Call(protocol::ReloadKeys{}, kPatienceMs).ok());
-  EXPECT_TRUE(client->Call(protocol::DescribeJobs{}, kPatienceMs).ok());
+  EXPECT_FALSE(client->Call(protocol::ReloadKeys{}, kProcessPatienceMs).ok());
+  EXPECT_TRUE(client->Call(protocol::DescribeJobs{}, kProcessPatienceMs).ok());
 }
 
 TEST_F(SchedulerPeers, PeerOfAnotherVersionIsToldSo) {
@@ -182,7 +186,7 @@ TEST_F(SchedulerPeers, PeerOfAnotherVersionIsToldSo) {
       {.on_message = [&](std::span<const std::byte> bytes) { answer = protocol::Decode(bytes); },
        .on_connected = [&] { EXPECT_TRUE(socket->Send(AsBytes(*later)).ok()); },
        .on_lost = [](const Status&) {}});
-  ASSERT_TRUE(loop->RunUntil([&] { return answer.ok(); }, kPatienceMs));
+  ASSERT_TRUE(loop->RunUntil([&] { return answer.ok(); }, kProcessPatienceMs));
   EXPECT_EQ(answer->request_id, 6u);
   const auto& failed = std::get<protocol::RequestFailed>(answer->body);
   EXPECT_EQ(failed.outcome.code, static_cast<int>(absl::StatusCode::kFailedPrecondition));
@@ -200,13 +204,13 @@ TEST_F(SchedulerPeers, GarbageFromAKnownKeyIsDroppedAndTheRestGoesOn) {
        .on_connected = [&] { connected = true; },
        .on_lost = [](const Status&) {}});
   ASSERT_TRUE(socket.ok());
-  ASSERT_TRUE(loop->RunUntil([&] { return connected; }, kPatienceMs));
+  ASSERT_TRUE(loop->RunUntil([&] { return connected; }, kProcessPatienceMs));
   const auto good = protocol::Encode({.request_id = 1, .body = protocol::DescribeJobs{}});
   for (std::size_t length = 0; length < good->size(); length += 3) {
     ASSERT_TRUE((*socket)->Send(AsBytes(std::string_view(*good).substr(0, length))).ok());
     ASSERT_TRUE((*socket)->Send(AsBytes(std::string(length, '\xff'))).ok());
   }
-  EXPECT_TRUE(Connect(key)->Call(protocol::DescribeJobs{}, kPatienceMs).ok());
+  EXPECT_TRUE(Connect(key)->Call(protocol::DescribeJobs{}, kProcessPatienceMs).ok());
   EXPECT_EQ(process_.Stop(), 0);
 }
 

@@ -22,6 +22,8 @@
 
 namespace patchbay::scheduler {
 
+inline constexpr TimeMs kProcessPatienceMs = 20'000;  ///< for the process to answer
+
 /// One scheduler process at a time over one state folder. Killed when this ends.
 class SchedulerProcess {
  public:

@@ -12,7 +12,6 @@ namespace patchbay::scheduler {
 namespace {
 
 constexpr int kDone = 0, kCannotStart = 2;
-constexpr TimeMs kPatienceMs = 20'000;
 
 TEST(SchedulerStart, SaysWhereItListensAndEndsOnSigterm) {
   SchedulerProcess process;
@@ -120,26 +119,28 @@ TEST(SchedulerStart, ShutdownDrainsTheAgentsFirst) {
   const auto loop = *control::EventLoop::Open();
   bool registered = false, told = false;
   std::unique_ptr<control::Session> agent;
-  agent = *control::Session::Open(
-      *loop, node,
-      {.on_connected =
-           [&] {
-             protocol::RegisterAgent offer;
-             offer.node = "node";
-             offer.agent_incarnation = 1;
-             agent->Request(offer, kPatienceMs, [&](auto answer) { registered = answer.ok(); });
-           },
-       .on_lost = {},
-       .on_fact =
-           [&](protocol::Body body) {
-             if (std::holds_alternative<protocol::Drain>(body)) told = true;
-           }});
-  ASSERT_TRUE(loop->RunUntil([&] { return registered; }, kPatienceMs));
-  const auto client = control::RequestClient::Open(op, kPatienceMs);
+  agent =
+      *control::Session::Open(*loop, node,
+                              {.on_connected =
+                                   [&] {
+                                     protocol::RegisterAgent offer;
+                                     offer.node = "node";
+                                     offer.agent_incarnation = 1;
+                                     agent->Request(offer, kProcessPatienceMs,
+                                                    [&](auto answer) { registered = answer.ok(); });
+                                   },
+                               .on_lost = {},
+                               .on_fact =
+                                   [&](protocol::Body body) {
+                                     if (std::holds_alternative<protocol::Drain>(body)) told = true;
+                                   }});
+  ASSERT_TRUE(loop->RunUntil([&] { return registered; }, kProcessPatienceMs));
+  const auto client = control::RequestClient::Open(op, kProcessPatienceMs);
   ASSERT_TRUE(client.ok());
-  ASSERT_TRUE((*client)->Call(protocol::ShutDown{}, kPatienceMs).ok());
-  ASSERT_TRUE(loop->RunUntil([&] { return told; }, kPatienceMs));
-  EXPECT_TRUE((*client)->Call(protocol::DescribeJobs{}, kPatienceMs).ok());  // it still serves
+  ASSERT_TRUE((*client)->Call(protocol::ShutDown{}, kProcessPatienceMs).ok());
+  ASSERT_TRUE(loop->RunUntil([&] { return told; }, kProcessPatienceMs));
+  EXPECT_TRUE(
+      (*client)->Call(protocol::DescribeJobs{}, kProcessPatienceMs).ok());  // it still serves
   agent.reset();
   EXPECT_EQ(process.Wait(), kDone);
 }
@@ -155,7 +156,8 @@ TEST(SchedulerStart, ASignalTellsTheTrainersTheDeadlineAndListensUntilTheyLeft) 
       *loop, ann,
       {.on_connected =
            [&] {  // refused, for there is no such stream: a peer that tried is told, too
-             trainer->Request(protocol::AttachTrainer{}, kPatienceMs, [&](auto) { asked = true; });
+             trainer->Request(protocol::AttachTrainer{}, kProcessPatienceMs,
+                              [&](auto) { asked = true; });
            },
        .on_lost = {},
        .on_fact =
@@ -163,17 +165,18 @@ TEST(SchedulerStart, ASignalTellsTheTrainersTheDeadlineAndListensUntilTheyLeft) 
              const auto* stopping = std::get_if<protocol::ShuttingDown>(&body);
              told = stopping != nullptr && stopping->deadline_ms == 7'000;
            }});
-  ASSERT_TRUE(loop->RunUntil([&] { return asked; }, kPatienceMs));
+  ASSERT_TRUE(loop->RunUntil([&] { return asked; }, kProcessPatienceMs));
   kill(process.pid(), SIGUSR1);  // from the supervisor: the stop itself comes later
-  ASSERT_TRUE(loop->RunUntil([&] { return told; }, kPatienceMs));
+  ASSERT_TRUE(loop->RunUntil([&] { return told; }, kProcessPatienceMs));
   told = asked = false;
-  trainer->Request(protocol::AttachTrainer{}, kPatienceMs, [&](auto) { asked = true; });
-  ASSERT_TRUE(loop->RunUntil([&] { return asked; }, kPatienceMs));
+  trainer->Request(protocol::AttachTrainer{}, kProcessPatienceMs, [&](auto) { asked = true; });
+  ASSERT_TRUE(loop->RunUntil([&] { return asked; }, kProcessPatienceMs));
   kill(process.pid(), SIGTERM);
-  ASSERT_TRUE(loop->RunUntil([&] { return told; }, kPatienceMs)) << "it came after the notice";
-  trainer->Request(protocol::DetachTrainer{1, 0}, kPatienceMs,
+  ASSERT_TRUE(loop->RunUntil([&] { return told; }, kProcessPatienceMs))
+      << "it came after the notice";
+  trainer->Request(protocol::DetachTrainer{1, 0}, kProcessPatienceMs,
                    [&](const auto& answer) { answered = answer.ok(); });
-  EXPECT_TRUE(loop->RunUntil([&] { return answered; }, kPatienceMs)) << "it still serves";
+  EXPECT_TRUE(loop->RunUntil([&] { return answered; }, kProcessPatienceMs)) << "it still serves";
   trainer.reset();
   EXPECT_EQ(process.Wait(), kDone);
 }
@@ -182,9 +185,10 @@ TEST(SchedulerStart, OperatorMayShutItDown) {
   SchedulerProcess process;
   const auto key = process.NewKey("op", control::Role::kOperator);
   ASSERT_EQ(process.Start(), 0);
-  const auto client = control::RequestClient::Open(key, kPatienceMs);
+  const auto client = control::RequestClient::Open(key, kProcessPatienceMs);
   ASSERT_TRUE(client.ok()) << Describe(client.status());
-  const auto answer = (*client)->CallFor<protocol::ShuttingDown>(protocol::ShutDown{}, kPatienceMs);
+  const auto answer =
+      (*client)->CallFor<protocol::ShuttingDown>(protocol::ShutDown{}, kProcessPatienceMs);
   ASSERT_TRUE(answer.ok()) << Describe(answer.status());
   EXPECT_EQ(answer->deadline_ms, 20'000u);
   EXPECT_EQ(process.Wait(), kDone);

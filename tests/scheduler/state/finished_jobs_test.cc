@@ -7,7 +7,8 @@
 namespace patchbay::scheduler {
 namespace {
 
-protocol::TaskSpec Spec(std::uint32_t group = 0, std::vector<std::uint32_t> depends_on = {}) {
+protocol::TaskSpec PayloadSpec(std::uint32_t group = 0,
+                               std::vector<std::uint32_t> depends_on = {}) {
   protocol::TaskSpec spec;
   spec.op = "op";
   spec.payload = "payload";
@@ -27,7 +28,7 @@ class FinishedJobs : public testing::Test {
     submit.submitter = "ann";
     submit.submission_key = StrCat(key);
     submit.kind = "kind";
-    submit.root = Spec();
+    submit.root = PayloadSpec();
     submit.manifest.assign(manifest_bytes, 'm');
     return table.Apply({1, std::move(submit)}, effects);
   }
@@ -144,7 +145,8 @@ TEST_F(FinishedJobs, WeighTheSameFromASnapshotWhateverTheyCameThrough) {
   };
   ASSERT_EQ(Submit(1, 1, 1'000), absl::OkStatus());
   ASSERT_EQ(commit({1, 0}, "result of the root",
-                   {Spec(1), Spec(1, {protocol::kSpawnedBase, 0}), Spec(2), Spec(2)}),
+                   {PayloadSpec(1), PayloadSpec(1, {protocol::kSpawnedBase, 0}), PayloadSpec(2),
+                    PayloadSpec(2)}),
             absl::OkStatus());
   EXPECT_TRUE(weighs_the_same()) << "with inputs";
   ASSERT_EQ(commit({1, 1}, "needed once"), absl::OkStatus());

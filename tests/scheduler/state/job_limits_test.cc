@@ -7,7 +7,7 @@
 namespace patchbay::scheduler {
 namespace {
 
-protocol::TaskSpec Spec(std::uint32_t group = 0, std::vector<std::uint32_t> depends_on = {}) {
+protocol::TaskSpec BareSpec(std::uint32_t group = 0, std::vector<std::uint32_t> depends_on = {}) {
   protocol::TaskSpec spec;
   spec.op = "op";
   spec.group = group;
@@ -24,7 +24,7 @@ class JobLimits : public testing::Test {
     submit.submission_key = StrCat(job);
     submit.kind = kind;
     submit.name = "run";
-    submit.root = Spec();
+    submit.root = BareSpec();
     ASSERT_TRUE(table.Apply({1, submit}, effects).ok());
   }
   void Commit(std::uint32_t task, std::vector<protocol::TaskSpec> spawned = {},
@@ -46,8 +46,8 @@ TEST_F(JobLimits, EveryLimitOfATaskIsMetExactly) {
     const char* what;
     protocol::TaskSpec at, above;
   };
-  std::vector<Case> cases(5, Case{"", Spec(), Spec()});
-  cases[0] = {"op name", Spec(), Spec()};
+  std::vector<Case> cases(5, Case{"", BareSpec(), BareSpec()});
+  cases[0] = {"op name", BareSpec(), BareSpec()};
   cases[0].at.op.assign(kMaxNameBytes, 'o');
   cases[0].above.op.assign(kMaxNameBytes + 1, 'o');
   cases[1].what = "payload";
@@ -68,38 +68,38 @@ TEST_F(JobLimits, EveryLimitOfATaskIsMetExactly) {
     EXPECT_TRUE(absl::IsInvalidArgument(refused)) << c.what;
     EXPECT_NE(MessageOf(refused).find(c.what), std::string_view::npos) << refused;
   }
-  protocol::TaskSpec nameless = Spec();
+  protocol::TaskSpec nameless = BareSpec();
   nameless.op = "";
   EXPECT_TRUE(absl::IsInvalidArgument(Check(nameless)));
 }
 
 TEST_F(JobLimits, DependenciesAreTasksThatAreThereAndSiblingsFromBefore) {
   Submit(1);
-  EXPECT_TRUE(Check(Spec(0, {0})).ok());
-  EXPECT_TRUE(absl::IsInvalidArgument(Check(Spec(0, {1})))) << "the job has one task";
-  EXPECT_TRUE(absl::IsInvalidArgument(Check(Spec(0, {protocol::kSpawnedBase}))));
-  EXPECT_TRUE(Check(Spec(0, {protocol::kSpawnedBase}), 1).ok());
-  EXPECT_TRUE(absl::IsInvalidArgument(Check(Spec(0, {protocol::kSpawnedBase + 1}), 1)));
-  EXPECT_TRUE(absl::IsInvalidArgument(JobTable::CheckSpec(Spec(0, {0}), nullptr, 0)));
-  EXPECT_TRUE(Check(Spec(), kMaxTasksPerJob - 2).ok());
-  EXPECT_TRUE(absl::IsResourceExhausted(Check(Spec(), kMaxTasksPerJob - 1)));
+  EXPECT_TRUE(Check(BareSpec(0, {0})).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(Check(BareSpec(0, {1})))) << "the job has one task";
+  EXPECT_TRUE(absl::IsInvalidArgument(Check(BareSpec(0, {protocol::kSpawnedBase}))));
+  EXPECT_TRUE(Check(BareSpec(0, {protocol::kSpawnedBase}), 1).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(Check(BareSpec(0, {protocol::kSpawnedBase + 1}), 1)));
+  EXPECT_TRUE(absl::IsInvalidArgument(JobTable::CheckSpec(BareSpec(0, {0}), nullptr, 0)));
+  EXPECT_TRUE(Check(BareSpec(), kMaxTasksPerJob - 2).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Check(BareSpec(), kMaxTasksPerJob - 1)));
 }
 
 TEST_F(JobLimits, AResultThatIsNoLongerKeptIsNoDependency) {
   Submit(1);
-  Commit(0, {Spec(), Spec(0, {protocol::kSpawnedBase, 0})}, "root");
+  Commit(0, {BareSpec(), BareSpec(0, {protocol::kSpawnedBase, 0})}, "root");
   Commit(1, {}, "needed once");
-  EXPECT_TRUE(Check(Spec(0, {1})).ok());
+  EXPECT_TRUE(Check(BareSpec(0, {1})).ok());
   Commit(2);
-  EXPECT_TRUE(absl::IsInvalidArgument(Check(Spec(0, {1}))));
+  EXPECT_TRUE(absl::IsInvalidArgument(Check(BareSpec(0, {1}))));
   EXPECT_EQ(table.Find(TaskId{1, 0})->result, "root") << "the submitter may fetch it";
-  EXPECT_TRUE(Check(Spec(0, {0})).ok());
+  EXPECT_TRUE(Check(BareSpec(0, {0})).ok());
 }
 
 TEST_F(JobLimits, SoManyFailuresAreListed) {
   Submit(1);
   std::vector<protocol::TaskSpec> slides;
-  for (std::uint32_t i = 0; i <= kMaxFailedListed; ++i) slides.push_back(Spec(i + 1));
+  for (std::uint32_t i = 0; i <= kMaxFailedListed; ++i) slides.push_back(BareSpec(i + 1));
   Commit(0, std::move(slides));
   for (std::uint32_t i = 0; i <= kMaxFailedListed; ++i) {
     ASSERT_TRUE(table.Apply({1, FailRecord{{1, i + 1}, {3, "why"}, false}}, effects).ok());
@@ -110,10 +110,10 @@ TEST_F(JobLimits, SoManyFailuresAreListed) {
 
 TEST_F(JobLimits, WhatJoinsAFailedGroupEndsWithIt) {
   Submit(1);
-  Commit(0, {Spec(5), Spec()});
+  Commit(0, {BareSpec(5), BareSpec()});
   ASSERT_TRUE(table.Apply({1, FailRecord{{1, 1}, {3, "why"}, false}}, effects).ok());
   effects.Clear();
-  Commit(2, {Spec(5), Spec(6)});
+  Commit(2, {BareSpec(5), BareSpec(6)});
   EXPECT_EQ(table.Find(TaskId{1, 3})->state, TaskState::kCancelled);
   EXPECT_EQ(effects.runnable, (std::vector<TaskId>{{1, 4}}));
 }

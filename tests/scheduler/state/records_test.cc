@@ -8,7 +8,7 @@
 namespace patchbay::scheduler {
 namespace {
 
-protocol::TaskSpec Spec() {
+protocol::TaskSpec FullSpec() {
   protocol::TaskSpec spec;
   spec.op = "op";
   spec.payload = "{}";
@@ -25,8 +25,8 @@ std::vector<Record> Samples() {
       {-5, StartRecord{7}},
       {1,
        SubmitRecord{
-           1, "who", "key", "kind", "name", Spec(), "m", -3, 2, {"/r"}, {"/w", ""}, "team"}},
-      {2, CommitRecord{{1, 2}, {3, 4}, "result", 5, {Spec(), Spec()}}},
+           1, "who", "key", "kind", "name", FullSpec(), "m", -3, 2, {"/r"}, {"/w", ""}, "team"}},
+      {2, CommitRecord{{1, 2}, {3, 4}, "result", 5, {FullSpec(), FullSpec()}}},
       {3,
        FailRecord{{1, 2}, {3, "doing", {SubjectKind::kSlide, 3, "0/c"}, "why", "do", {{}}}, true}},
       {4, CancelRecord{9}},

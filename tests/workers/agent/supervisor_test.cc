@@ -25,7 +25,7 @@ namespace patchbay::workers {
 namespace {
 
 /// Says its name and pid, is ready, and waits to be told to end.
-constexpr const char* kServe =
+constexpr const char* kServeNamed =
     "trap 'echo told $NAME >&$OUT' USR1; "
     "echo start $NAME $$ >&$OUT; trap 'echo stop $NAME >&$OUT; exit 0' TERM; "
     "echo ready >&$2; while :; do read -t 1 line <&$IDLE; done";
@@ -83,7 +83,7 @@ class SupervisorTest : public testing::Test {
 };
 
 TEST_F(SupervisorTest, StartsProgramsInOrderAndSaysWhenAllAreReady) {
-  Start({Script("first", kServe), Script("second", kServe)});
+  Start({Script("first", kServeNamed), Script("second", kServeNamed)});
   EXPECT_EQ(Said().substr(0, 11), "start first");
   EXPECT_EQ(Ready(), "first ready");
   EXPECT_EQ(Said().substr(0, 12), "start second");
@@ -94,8 +94,8 @@ TEST_F(SupervisorTest, StartsProgramsInOrderAndSaysWhenAllAreReady) {
 TEST_F(SupervisorTest, StartsNothingBeforeTheOneBeforeIsReady) {
   Start({Script("first", std::string("echo start first $$ >&$OUT; read -t 0.3 line <&$IDLE; "
                                      "echo is almost ready >&$OUT; ") +
-                             kServe),
-         Script("second", kServe)});
+                             kServeNamed),
+         Script("second", kServeNamed)});
   EXPECT_EQ(Said().substr(0, 11), "start first");
   EXPECT_EQ(Said(), "is almost ready");
 }
@@ -132,7 +132,8 @@ TEST_F(SupervisorTest, TellsTheServiceManagerWhenAllAreReadyThatItRunsAndThatItS
   const ServiceSocket manager;
   notify_ = manager.name();
   Start({Script("first", "echo start first >&$OUT; echo ready >&$2; exec sleep 600"),
-         Script("second", std::string("echo start second >&$OUT; read word <&$IDLE; ") + kServe)});
+         Script("second",
+                std::string("echo start second >&$OUT; read word <&$IDLE; ") + kServeNamed)});
   Said(), Said();
   EXPECT_EQ(manager.Heard(0), "");
   ASSERT_EQ(write(idle_[1], "go\n", 3), 3);
@@ -146,7 +147,7 @@ TEST_F(SupervisorTest, TellsTheServiceManagerWhenAllAreReadyThatItRunsAndThatItS
 TEST_F(SupervisorTest, AServiceManagerThatIsGoneOrMisspeltChangesNothing) {
   for (const std::string& address : {std::string("/none/notify"), std::string(4096, 'x')}) {
     notify_ = address;
-    Start({Script("only", kServe)});
+    Start({Script("only", kServeNamed)});
     EXPECT_EQ(Said().substr(0, 10), "start only");
     while (Ready() != "ready") {
     }
@@ -157,7 +158,7 @@ TEST_F(SupervisorTest, AServiceManagerThatIsGoneOrMisspeltChangesNothing) {
 }
 
 TEST_F(SupervisorTest, GivesEachProgramAGroupOfItsOwn) {
-  Start({Script("only", kServe)});
+  Start({Script("only", kServeNamed)});
   const pid_t pid = PidOf(Said());
   EXPECT_EQ(getpgid(pid), pid);
 }
@@ -174,7 +175,7 @@ TEST_F(SupervisorTest, HalfALineOfALifeThatEndedIsForgotten) {
 }
 
 TEST_F(SupervisorTest, StopsProgramsInReverseOrderOnSigtermAndTellsTheOtherAtOnce) {
-  Start({Script("first", kServe),
+  Start({Script("first", kServeNamed),
          Script("second",
                 "echo start second $$ >&$OUT; trap 'echo asked >&$OUT' TERM; trap 'exit 0' USR2; "
                 "echo ready >&$2; while :; do read -t 1 line <&$IDLE; done")});
@@ -218,7 +219,7 @@ TEST_F(SupervisorTest, AProgramThatASignalEndsBeforeItListensForOneIsStopped) {
 
 TEST_F(SupervisorTest, StopsOnEveryOneOfItsSignals) {
   for (const int signal_number : {SIGINT, SIGHUP}) {
-    Start({Script("only", kServe)});
+    Start({Script("only", kServeNamed)});
     Said();
     while (Ready() != "ready") {
     }
@@ -235,13 +236,13 @@ TEST_F(SupervisorTest, SaysThatItHasNoDescriptorForAProgram) {
     const rlimit limit{static_cast<rlim_t>(next) + 2, static_cast<rlim_t>(next) + 2};
     setrlimit(RLIMIT_NOFILE, &limit);
   };
-  Start({Script("only", kServe)});
+  Start({Script("only", kServeNamed)});
   EXPECT_EQ(Ready(), "failed only: no pipe: too many open files");
   EXPECT_EQ(ExitCode(), kExitFailed);
 }
 
 TEST_F(SupervisorTest, RestartsAProgramThatIsKilled) {
-  Start({Script("only", kServe)});
+  Start({Script("only", kServeNamed)});
   const pid_t first = PidOf(Said());
   while (Ready() != "ready") {
   }
@@ -252,7 +253,7 @@ TEST_F(SupervisorTest, RestartsAProgramThatIsKilled) {
 }
 
 TEST_F(SupervisorTest, RestartsTheSecondOfTwoAndLeavesNoDescriptorBehind) {
-  Start({Script("first", kServe), Script("second", kServe)});
+  Start({Script("first", kServeNamed), Script("second", kServeNamed)});
   Said();
   pid_t second = PidOf(Said());
   while (Ready() != "ready") {
@@ -274,7 +275,7 @@ TEST_F(SupervisorTest, RestartsTheSecondOfTwoAndLeavesNoDescriptorBehind) {
 TEST_F(SupervisorTest, AdoptsWhatAProgramLeavesBehind) {
   Start({Script("only", std::string("LEFT=$(sleep 60 >&- 2>&- & echo $!); "
                                     "echo left $LEFT >&$OUT; ") +
-                            kServe)});
+                            kServeNamed)});
   const pid_t left = PidOf(Said());
   EXPECT_EQ(ParentOf(left), supervisor_);
   kill(left, SIGKILL);
@@ -330,7 +331,7 @@ TEST_F(SupervisorTest, AFrozenProgramDoesNotHoldUpTheStop) {
 }
 
 TEST_F(SupervisorTest, DoesNotRestartWhatCannotStart) {
-  Start({Script("good", kServe), Script("bad", "echo start bad $$ >&$OUT; exit 2")});
+  Start({Script("good", kServeNamed), Script("bad", "echo start bad $$ >&$OUT; exit 2")});
   EXPECT_EQ(Said().substr(0, 10), "start good");
   EXPECT_EQ(Said().substr(0, 9), "start bad");
   EXPECT_EQ(Ready(), "good ready");
@@ -396,7 +397,7 @@ TEST_F(SupervisorTest, KeepsOnlySoMuchOfALine) {
 }
 
 TEST_F(SupervisorTest, EndsWhenAProgramEndsOnPurpose) {
-  Start({Script("first", kServe),
+  Start({Script("first", kServeNamed),
          Script("second", "echo start second $$ >&$OUT; echo ready >&$2; exit 0")});
   EXPECT_EQ(Said().substr(0, 11), "start first");
   EXPECT_EQ(Said().substr(0, 12), "start second");
@@ -433,7 +434,7 @@ TEST_F(SupervisorTest, ASecondSignalKillsAtOnce) {
 }
 
 TEST_F(SupervisorTest, ItsOwnDeathTakesTheProgramsAlong) {
-  Start({Script("first", kServe), Script("second", kServe)});
+  Start({Script("first", kServeNamed), Script("second", kServeNamed)});
   const pid_t first = PidOf(Said()), second = PidOf(Said());
   while (Ready() != "ready") {
   }

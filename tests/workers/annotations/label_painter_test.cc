@@ -10,22 +10,23 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::int64_t kSide = 64;
+constexpr std::int64_t kTileSide = 64;
 
 /// The whole level, one class a pixel, row-major, put together from the painter's tiles.
 std::vector<std::uint8_t> PaintAll(std::vector<PaintedPolygon> polygons, const Extent& level,
                                    std::uint8_t ground) {
-  std::vector<std::uint8_t> out(static_cast<std::size_t>(level.Pixels())), tile(kSide * kSide);
-  LabelPainter painter(std::move(polygons), level, kSide, ground);
-  const Extent grid = CellsOf(level, Flat(kSide, kSide));
+  std::vector<std::uint8_t> out(static_cast<std::size_t>(level.Pixels())),
+      tile(kTileSide * kTileSide);
+  LabelPainter painter(std::move(polygons), level, kTileSide, ground);
+  const Extent grid = CellsOf(level, Flat(kTileSide, kTileSide));
   for (std::int64_t r = 0; r < grid.y; ++r) {
     for (std::int64_t c = 0; c < grid.x; ++c) {
       const auto value = painter.Paint(r, c, tile.data());
       if (value) std::fill(tile.begin(), tile.end(), *value);
-      for (std::int64_t y = r * kSide; y < std::min(level.y, (r + 1) * kSide); ++y) {
-        for (std::int64_t x = c * kSide; x < std::min(level.x, (c + 1) * kSide); ++x) {
+      for (std::int64_t y = r * kTileSide; y < std::min(level.y, (r + 1) * kTileSide); ++y) {
+        for (std::int64_t x = c * kTileSide; x < std::min(level.x, (c + 1) * kTileSide); ++x) {
           out[static_cast<std::size_t>(y * level.x + x)] =
-              tile[static_cast<std::size_t>((y - r * kSide) * kSide + x - c * kSide)];
+              tile[static_cast<std::size_t>((y - r * kTileSide) * kTileSide + x - c * kTileSide)];
         }
       }
     }
@@ -111,8 +112,8 @@ TEST(LabelPainter, TilesOfOneValueAreNotPainted) {
   const Ring wide = {{-10, -10}, {400, -10}, {400, 400}, {-10, 400}};
   const Ring inner = {{70, 70}, {80, 70}, {80, 80}, {70, 80}};
   LabelPainter painter({{1, {{wide}, {}}}, {2, {{wide}, {wide}}}, {3, {{inner}, {}}}},
-                       Flat(320, 320), kSide, 255);
-  std::vector<std::uint8_t> tile(kSide * kSide);
+                       Flat(320, 320), kTileSide, 255);
+  std::vector<std::uint8_t> tile(kTileSide * kTileSide);
   for (std::int64_t row = 0; row < 5; ++row) {
     for (std::int64_t column = 0; column < 5; ++column) {
       std::fill(tile.begin(), tile.end(), std::uint8_t{77});
@@ -120,10 +121,10 @@ TEST(LabelPainter, TilesOfOneValueAreNotPainted) {
       if (row == 1 && column == 1) {
         EXPECT_EQ(value, std::nullopt);
         EXPECT_EQ(std::count(tile.begin(), tile.end(), 3), 100);
-        EXPECT_EQ(std::count(tile.begin(), tile.end(), 1), kSide * kSide - 100);
+        EXPECT_EQ(std::count(tile.begin(), tile.end(), 1), kTileSide * kTileSide - 100);
       } else {
         EXPECT_EQ(value, 1) << row << ", " << column;
-        EXPECT_EQ(std::count(tile.begin(), tile.end(), 77), kSide * kSide);
+        EXPECT_EQ(std::count(tile.begin(), tile.end(), 77), kTileSide * kTileSide);
       }
     }
   }

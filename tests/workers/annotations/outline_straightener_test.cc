@@ -10,7 +10,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::int64_t kSide = 96;
+constexpr std::int64_t kBlobSide = 96;
 
 /// Blobs: noise smoothed over `reach` pixels, cut at its mean.
 std::vector<TracedPolygon> TraceBlobs(std::uint64_t seed, std::int64_t reach) {
@@ -18,10 +18,10 @@ std::vector<TracedPolygon> TraceBlobs(std::uint64_t seed, std::int64_t reach) {
     const auto at = static_cast<std::uint64_t>((y + 64) * 1024 + x + 64);
     return static_cast<double>(Draw(DrawKey{.seed = seed, .ordinal = at}, 0).word[0]) / 4294967296;
   };
-  OutlineTracer tracer(kSide, 0);
-  std::vector<std::uint8_t> row(kSide);
-  for (std::int64_t y = 0; y < kSide; ++y) {
-    for (std::int64_t x = 0; x < kSide; ++x) {
+  OutlineTracer tracer(kBlobSide, 0);
+  std::vector<std::uint8_t> row(kBlobSide);
+  for (std::int64_t y = 0; y < kBlobSide; ++y) {
+    for (std::int64_t x = 0; x < kBlobSide; ++x) {
       double sum = 0;
       for (std::int64_t i = -reach; i <= reach; ++i) {
         for (std::int64_t j = -reach; j <= reach; ++j) sum += noise(y + i, x + j) - 0.5;

@@ -8,7 +8,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::int64_t kHeight = 70, kWidth = 83, kSide = 64;
+constexpr std::int64_t kHeight = 70, kWidth = 83, kPaintedSide = 64;
 
 std::vector<TracedPolygon> TraceAll(const std::vector<std::uint8_t>& pixels) {
   OutlineTracer tracer(kWidth, 255);
@@ -35,14 +35,17 @@ TEST(OutlineTracer, WhatIsTracedFillsTheSamePixels) {
     for (TracedPolygon& polygon : TraceAll(pixels)) {
       polygons.push_back({polygon.value, {std::move(polygon.rings), {}}});
     }
-    LabelPainter painter(std::move(polygons), Flat(kHeight, kWidth), kSide, 255);
-    std::vector<std::uint8_t> tile(kSide * kSide);
+    LabelPainter painter(std::move(polygons), Flat(kHeight, kWidth), kPaintedSide, 255);
+    std::vector<std::uint8_t> tile(kPaintedSide * kPaintedSide);
     for (std::int64_t i = 0; i < 4; ++i) {
       const auto value = painter.Paint(i / 2, i % 2, tile.data());
-      for (std::int64_t y = i / 2 * kSide; y < std::min(kHeight, (i / 2 + 1) * kSide); ++y) {
-        for (std::int64_t x = i % 2 * kSide; x < std::min(kWidth, (i % 2 + 1) * kSide); ++x) {
-          const int got =
-              value ? *value : tile[static_cast<std::size_t>(y % kSide * kSide + x % kSide)];
+      for (std::int64_t y = i / 2 * kPaintedSide; y < std::min(kHeight, (i / 2 + 1) * kPaintedSide);
+           ++y) {
+        for (std::int64_t x = i % 2 * kPaintedSide;
+             x < std::min(kWidth, (i % 2 + 1) * kPaintedSide); ++x) {
+          const int got = value ? *value
+                                : tile[static_cast<std::size_t>(y % kPaintedSide * kPaintedSide +
+                                                                x % kPaintedSide)];
           ASSERT_EQ(got, pixels[static_cast<std::size_t>(y * kWidth + x)])
               << "seed " << seed << " at " << x << ", " << y;
         }

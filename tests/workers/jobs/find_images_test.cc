@@ -182,12 +182,11 @@ TEST_F(FindImagesTest, ALinkOutOfTheKeysFoldersIsFoundAndFailsAlone) {
   EXPECT_EQ(Find({"d"}).status().code(), absl::StatusCode::kPermissionDenied);
 }
 
-constexpr uid_t kNobody = 65534;
-
 TEST_F(FindImagesTest, AFolderThatMayNotBeReadIsFoundAndFailsAlone) {
   const std::string good = File("d/good.svs");
   File("d/locked/a.svs");
   ASSERT_EQ(chmod(At("d/locked").c_str(), 0), 0);
+  constexpr uid_t kNobody = 65534;
   const uid_t user = geteuid();  // root, who reads every folder, becomes somebody who does not
   ASSERT_EQ(chmod(root_.c_str(), 0755), 0);
   ASSERT_EQ(seteuid(user == 0 ? kNobody : user), 0);

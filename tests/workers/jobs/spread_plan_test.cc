@@ -25,8 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-constexpr uid_t kNobody = 65534;
-
 class SpreadPlan : public testing::Test {
  protected:
   void SetUp() override {
@@ -148,6 +146,7 @@ TEST_F(SpreadPlan, ALockedFolderIsOneBadImage) {
   fs::create_directories(At("d/locked"));
   ASSERT_TRUE(WriteTiff(At("d/locked/a.tif"), {PatternImage(300, 300)}).ok());
   ASSERT_EQ(chmod(At("d/locked").c_str(), 0), 0);
+  constexpr uid_t kNobody = 65534;
   const uid_t user = geteuid();  // root, who reads every folder, becomes somebody who does not
   ASSERT_EQ(chmod(root_.c_str(), 0755), 0);
   ASSERT_EQ(seteuid(user == 0 ? kNobody : user), 0);

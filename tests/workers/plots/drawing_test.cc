@@ -33,38 +33,39 @@ TEST(Drawing, DiscsAndPolygonsHaveTheirArea) {
   Drawing disc = OnWhite(50, 50), triangle = OnWhite(50, 50), crossing = OnWhite(40, 40);
   disc.FillDisc({25.3, 24.6}, 12, kBlack);
   EXPECT_NEAR(PictureOf(disc).Ink(), 12 * 12 * 3.14159, 5);
-  triangle.FillPolygon(std::array<Point, 3>{Point{5, 5}, {45, 5}, {5, 45}}, kBlack);
+  triangle.FillPolygon(std::array<PlotPoint, 3>{PlotPoint{5, 5}, {45, 5}, {5, 45}}, kBlack);
   EXPECT_NEAR(PictureOf(triangle).Ink(), 800, 2);
   // An hourglass: the middle is a point.
-  crossing.FillPolygon(std::array<Point, 4>{Point{0, 0}, {40, 40}, {40, 0}, {0, 40}}, kBlack);
+  crossing.FillPolygon(std::array<PlotPoint, 4>{PlotPoint{0, 0}, {40, 40}, {40, 0}, {0, 40}},
+                       kBlack);
   EXPECT_NEAR(PictureOf(crossing).Ink(), 800, 4);
   Drawing frame = OnWhite(40, 40);  // the inner square is outside
-  frame.FillPolygon(std::array<Point, 10>{Point{0, 0},
-                                          {40, 0},
-                                          {40, 40},
-                                          {0, 40},
-                                          {0, 0},
-                                          {10, 10},
-                                          {30, 10},
-                                          {30, 30},
-                                          {10, 30},
-                                          {10, 10}},
+  frame.FillPolygon(std::array<PlotPoint, 10>{PlotPoint{0, 0},
+                                              {40, 0},
+                                              {40, 40},
+                                              {0, 40},
+                                              {0, 0},
+                                              {10, 10},
+                                              {30, 10},
+                                              {30, 30},
+                                              {10, 30},
+                                              {10, 10}},
                     kBlack);
   EXPECT_NEAR(PictureOf(frame).Ink(), 1200, 4);
 }
 
 TEST(Drawing, LinesHaveTheirWidthAndTranslucentOnesPaintOnce) {
   Drawing drawing = OnWhite(100, 40), there_and_back = OnWhite(100, 40);
-  drawing.DrawLine(std::array<Point, 2>{Point{10, 20}, {90, 20}}, Stroke{kBlack, 4});
+  drawing.DrawLine(std::array<PlotPoint, 2>{PlotPoint{10, 20}, {90, 20}}, Stroke{kBlack, 4});
   EXPECT_NEAR(PictureOf(drawing).Ink(), 80 * 4 + 3.14 * 4, 4);
-  const std::array<Point, 3> twice = {Point{10, 20}, {90, 20}, {10, 20}};
+  const std::array<PlotPoint, 3> twice = {PlotPoint{10, 20}, {90, 20}, {10, 20}};
   there_and_back.DrawLine(twice, Stroke{kBlack.Faded(0.5), 4});
   EXPECT_NEAR(PictureOf(there_and_back).RedAt(50, 20), 128, 1);
 }
 
 TEST(Drawing, DashedLinesDrawHalfOfTheirLengthAndTheNextLineIsSolid) {
   Drawing solid = OnWhite(400, 20), dashed = OnWhite(400, 20), both = OnWhite(400, 20);
-  const std::array<Point, 2> line = {Point{10, 10}, {390, 10}};
+  const std::array<PlotPoint, 2> line = {PlotPoint{10, 10}, {390, 10}};
   solid.DrawLine(line, Stroke{kBlack, 2});
   dashed.DrawLine(line, Stroke{kBlack, 2, 10});
   // Ends are round.
@@ -78,7 +79,7 @@ TEST(Drawing, WhatLiesOutsideIsCutOffWhateverItsNumbers) {
   Drawing drawing = OnWhite(20, 20);
   const double huge = 1e300, nan = std::nan("");
   drawing.FillRect({-huge, -huge}, {-5, huge}, kBlack);
-  drawing.DrawLine(std::array<Point, 2>{Point{nan, 5}, {nan, nan}}, Stroke{kBlack, 2});
+  drawing.DrawLine(std::array<PlotPoint, 2>{PlotPoint{nan, 5}, {nan, nan}}, Stroke{kBlack, 2});
   drawing.FillDisc({huge, nan}, 5, kBlack);
   drawing.DrawText({nan, huge}, "text", {});
   EXPECT_EQ(PictureOf(drawing).Ink(), 0);
@@ -97,8 +98,9 @@ TEST(Drawing, ALastBitMoreOrLessChangesNoPixel) {
   Drawing a = OnWhite(60, 60), b = OnWhite(60, 60);
   for (int i = 0; i < 40; ++i) {
     const double x = 10 + i * 0.917, y = 50 - i * 0.731, e = 1e-13 * (i % 3 - 1);
-    a.DrawLine(std::array<Point, 2>{Point{x, y}, {x + 3, y - 2}}, Stroke{kBlack, 1.5});
-    b.DrawLine(std::array<Point, 2>{Point{x + e, y - e}, {x + 3, y - 2 + e}}, Stroke{kBlack, 1.5});
+    a.DrawLine(std::array<PlotPoint, 2>{PlotPoint{x, y}, {x + 3, y - 2}}, Stroke{kBlack, 1.5});
+    b.DrawLine(std::array<PlotPoint, 2>{PlotPoint{x + e, y - e}, {x + 3, y - 2 + e}},
+               Stroke{kBlack, 1.5});
   }
   EXPECT_EQ(PictureOf(a).pixels, PictureOf(b).pixels);
 }

@@ -16,7 +16,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr int kSide = 64, kTile = 32, kFlips = 300;
+constexpr int kSide = 64, kTile = 32, kBitFlips = 300;
 constexpr std::size_t kTileBytes = std::size_t{kTile} * kTile * 3;
 
 /// Part gradient, part noise and part background, so that every kind of code is there.
@@ -108,7 +108,7 @@ FlipCount FlipTiles(std::uint16_t compression) {
   if (!good.ok() || !LibtiffReads(path)) return count;
   const std::string whole = *ReadFile(Folders::OfThisUser(), path, 1 << 20);
   const auto [begin, size] = FirstPiece(path);
-  for (int n = 0; n < kFlips; ++n) {
+  for (int n = 0; n < kBitFlips; ++n) {
     std::string bytes = whole;
     FlipBit(bytes, begin, size, static_cast<std::uint64_t>(n));
     EXPECT_TRUE(ReplaceFile(Folders::OfThisUser(), path, AsBytes(bytes), 0644).ok());
@@ -127,7 +127,7 @@ FlipCount FlipTiles(std::uint16_t compression) {
 TEST(BitFlips, DeflateTilesNeverGiveOtherPixels) {
   const FlipCount count = FlipTiles(COMPRESSION_ADOBE_DEFLATE);
   EXPECT_EQ(count.different, 0);
-  EXPECT_GT(count.refused, kFlips * 9 / 10);
+  EXPECT_GT(count.refused, kBitFlips * 9 / 10);
 }
 
 TEST(BitFlips, LibtiffRefusesNothingThatPassesHere) {
@@ -146,7 +146,7 @@ TEST(BitFlips, ZstdTilesWithAChecksumNeverGiveOtherPixels) {
   good.resize(ZSTD_compress2(context, good.data(), good.size(), rgb.data(), rgb.size()));
   ZSTD_freeCCtx(context);
   std::vector<std::uint8_t> out(kTileBytes);
-  for (int n = 0; n < kFlips; ++n) {
+  for (int n = 0; n < kBitFlips; ++n) {
     std::string bytes = good;
     FlipBit(bytes, 0, bytes.size(), static_cast<std::uint64_t>(n));
     if (DecodeFlat(TiffCompression::kZstd, AsBytes(bytes), out).ok()) {
@@ -155,7 +155,7 @@ TEST(BitFlips, ZstdTilesWithAChecksumNeverGiveOtherPixels) {
   }
 }
 
-std::string Deflated(const std::vector<std::uint8_t>& samples) {
+std::string DeflatedSamples(const std::vector<std::uint8_t>& samples) {
   uLongf size = compressBound(samples.size());
   std::string out(size, '\0');
   EXPECT_EQ(
@@ -192,7 +192,7 @@ void ExpectAnEnd(TiffCompression codec, const std::string& good) {
 
 TEST(FlatCodecs, PiecesEndWhereTheirSamplesEnd) {
   const auto rgb = TilePixels(0);
-  ExpectAnEnd(TiffCompression::kDeflate, Deflated(rgb));
+  ExpectAnEnd(TiffCompression::kDeflate, DeflatedSamples(rgb));
   ExpectAnEnd(TiffCompression::kLzw, LzwOfOneTile());
   std::string frame(ZSTD_compressBound(rgb.size()), '\0');
   frame.resize(ZSTD_compress(frame.data(), frame.size(), rgb.data(), rgb.size(), 3));
@@ -207,7 +207,7 @@ TEST(FlatCodecs, PiecesEndWhereTheirSamplesEnd) {
 }
 
 TEST(FlatCodecs, DeflateWithoutItsChecksumIsRefused) {
-  const std::string good = Deflated(TilePixels(0));
+  const std::string good = DeflatedSamples(TilePixels(0));
   std::vector<std::uint8_t> out(kTileBytes);
   for (std::size_t cut = 1; cut <= 5; ++cut) {
     const std::string bytes = good.substr(0, good.size() - cut);
@@ -256,7 +256,7 @@ TEST(BitFlips, LibjpegCallsNothingCorruptThatPassesHereWhateverTheWindow) {
   tiles::JpegDecoder decoder;
   std::vector<std::uint8_t> out(kTileBytes);
   int refused = 0;
-  for (int n = 0; n < kFlips; ++n) {
+  for (int n = 0; n < kBitFlips; ++n) {
     std::string bytes = whole;
     FlipBit(bytes, 0, bytes.size(), static_cast<std::uint64_t>(n));
     if (LibjpegIsContent(tables, bytes)) continue;
@@ -269,7 +269,7 @@ TEST(BitFlips, LibjpegCallsNothingCorruptThatPassesHereWhateverTheWindow) {
           << "flip " << n << " window " << window.y << ',' << window.x;
     }
   }
-  EXPECT_GT(refused, kFlips / 3);
+  EXPECT_GT(refused, kBitFlips / 3);
 }
 
 }  // namespace

@@ -93,14 +93,14 @@ CraftedImage Plane(const std::string& description = "", std::uint32_t side = 32)
   return image;
 }
 
-std::string Ome(const std::string& pixels, const std::string& inside) {
+std::string OmeText(const std::string& pixels, const std::string& inside) {
   return StrCat("<?xml version='1.0'?><OME UUID='urn:uuid:1'><Image><Pixels ", pixels, ">", inside,
                 "</Pixels></Image></OME>");
 }
 
 /// The images in one file; `description` is the first one's.
-StatusOr<std::unique_ptr<ImageSource>> Open(const std::string& description,
-                                            std::vector<CraftedImage> images) {
+StatusOr<std::unique_ptr<ImageSource>> OpenOme(const std::string& description,
+                                               std::vector<CraftedImage> images) {
   static const TemporaryFolder folder;
   images.front().description = description;
   PB_RETURN_IF_ERROR(WriteTiff(folder.File("a.tif"), images));
@@ -110,7 +110,7 @@ StatusOr<std::unique_ptr<ImageSource>> Open(const std::string& description,
 TEST(Channels, OutsideTheImageAndWherePiecesAreAbsentIsTheFill) {
   CraftedImage second = Plane();
   second.pieces[0].clear();
-  const auto image = Open(Ome("SizeC='2'", ""), {Plane(), second});
+  const auto image = OpenOme(OmeText("SizeC='2'", ""), {Plane(), second});
   ASSERT_TRUE(image.ok()) << image.status();
   const auto pixels = ReadLevel(**image, 0, Box2D(-1, 0, 2, 1));
   ASSERT_TRUE(pixels.ok()) << pixels.status();
@@ -129,13 +129,13 @@ TEST(Channels, OutsideTheImageAndWherePiecesAreAbsentIsTheFill) {
 TEST(Channels, LieWhereTiffDataSays) {
   CraftedImage marked = Plane();
   marked.pieces[0] = std::string(512, '\x01');
-  const auto image = Open(Ome("SizeC='3'",
-                              "<Channel Name='a'/><Channel Name='b'/><Channel/>"
-                              "<TiffData IFD='0'/><TiffData FirstC='2' IFD='1'/>"
-                              "<!-- <TiffData FirstC='1' IFD='0'/> -->"
-                              "<TiffData FirstC='1' IFD='2' PlaneCount='1'><UUID "
-                              "FileName='x.tif'>urn:uuid:1</UUID></TiffData>"),
-                          {Plane(), marked, Plane()});
+  const auto image = OpenOme(OmeText("SizeC='3'",
+                                     "<Channel Name='a'/><Channel Name='b'/><Channel/>"
+                                     "<TiffData IFD='0'/><TiffData FirstC='2' IFD='1'/>"
+                                     "<!-- <TiffData FirstC='1' IFD='0'/> -->"
+                                     "<TiffData FirstC='1' IFD='2' PlaneCount='1'><UUID "
+                                     "FileName='x.tif'>urn:uuid:1</UUID></TiffData>"),
+                             {Plane(), marked, Plane()});
   ASSERT_TRUE(image.ok()) << image.status();
   EXPECT_THAT((*image)->layout().channel_names, ElementsAre("a", "b", "channel 2"));
   const auto pixels = ReadLevel(**image, 0, Box2D(0, 0, 1, 1));
@@ -179,11 +179,11 @@ TEST(Channels, ThatContradictTheFileAreRefusedByName) {
       {"SizeC='2'", "", {one, bytes}, "channel 1 has other samples than channel 0"},
   };
   for (const auto& wrong : cases) {
-    const auto image = Open(Ome(wrong.pixels, wrong.inside), wrong.images);
+    const auto image = OpenOme(OmeText(wrong.pixels, wrong.inside), wrong.images);
     ASSERT_FALSE(image.ok()) << wrong.cause;
     EXPECT_THAT(std::string(image.status().message()), HasSubstr(wrong.cause));
   }
-  EXPECT_THAT(std::string(Open("", {one, one}).status().message()),
+  EXPECT_THAT(std::string(OpenOme("", {one, one}).status().message()),
               HasSubstr("only OME-XML says which"));
 }
 
@@ -199,9 +199,9 @@ TEST(Channels, NamesAreMadeUniqueAndFitToPrint) {
 
 TEST(Channels, NamesAreReadAsXmlWritesThem) {
   const auto planes =
-      ParseOmePlanes(Ome("SizeC='4'",
-                         "<Channel ID='a>b' Name=' &lt;CD8&gt; &amp; &#x3b1;&#945; &no; & '/>"
-                         "<Channel SamplesPerPixel='3'/>"));
+      ParseOmePlanes(OmeText("SizeC='4'",
+                             "<Channel ID='a>b' Name=' &lt;CD8&gt; &amp; &#x3b1;&#945; &no; & '/>"
+                             "<Channel SamplesPerPixel='3'/>"));
   ASSERT_TRUE(planes);
   ASSERT_EQ(planes->channels.size(), 2u);
   EXPECT_EQ(planes->channels[0].name, "<CD8> & \u03b1\u03b1 &no; &");

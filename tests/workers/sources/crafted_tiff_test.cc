@@ -31,7 +31,7 @@ class CraftedTiff : public testing::Test {
   int count_ = 0;
 };
 
-CraftedImage Flat(std::uint32_t side = 64) {
+CraftedImage FlatImage(std::uint32_t side = 64) {
   CraftedImage image;
   image.width = image.height = side;
   FillFlat(image);
@@ -47,7 +47,7 @@ void ExpectRefused(const StatusOr<std::unique_ptr<ImageSource>>& image, absl::St
 
 TEST_F(CraftedTiff, ClassicAndBigFilesReadAlike) {
   for (const bool is_big : {false, true}) {
-    const auto image = Open({Flat()}, is_big);
+    const auto image = Open({FlatImage()}, is_big);
     ASSERT_TRUE(image.ok()) << Describe(image.status());
     PatchReader reader(**image);
     const auto pixels = reader.Read(0, Box2D(16, 32, 16, 16), 0);
@@ -58,7 +58,7 @@ TEST_F(CraftedTiff, ClassicAndBigFilesReadAlike) {
 
 TEST_F(CraftedTiff, AFileThatGoesOnFarBeyondWhatItsDirectoriesNameIsRefusedWithBothSizes) {
   for (const bool is_big : {false, true}) {
-    ASSERT_TRUE(Open({Flat()}, is_big).ok());
+    ASSERT_TRUE(Open({FlatImage()}, is_big).ok());
     const std::uint64_t written = std::filesystem::file_size(path_);
     std::filesystem::resize_file(path_, written + kMaxUnnamedBytes);
     EXPECT_TRUE(OpenImage(Folders::OfThisUser(), path_).ok())
@@ -71,18 +71,18 @@ TEST_F(CraftedTiff, AFileThatGoesOnFarBeyondWhatItsDirectoriesNameIsRefusedWithB
 }
 
 TEST_F(CraftedTiff, WhatAnyDirectoryNamesCountsForTheLengthOfItsFile) {
-  CraftedImage label = Flat();
+  CraftedImage label = FlatImage();
   label.width = label.tile = 6000;  // a tile of 108 MB, no level of the image before
   label.height = 3000;
   label.subfile = 1;
   label.pieces.clear();
   FillFlat(label);
-  const auto image = Open({Flat(), label});
+  const auto image = Open({FlatImage(), label});
   EXPECT_TRUE(image.ok()) << Describe(image.status());
 }
 
 TEST_F(CraftedTiff, TilesWhosePlacesStandUnderTheTagsOfStripsAreRead) {
-  CraftedImage flat = Flat();
+  CraftedImage flat = FlatImage();
   flat.places_as_strips = true;
   const auto image = Open({flat});
   ASSERT_TRUE(image.ok()) << Describe(image.status());
@@ -94,7 +94,7 @@ TEST_F(CraftedTiff, TilesWhosePlacesStandUnderTheTagsOfStripsAreRead) {
 
 TEST_F(CraftedTiff, AnImageThatLiesMirroredOrTurnedIsRefused) {
   for (const std::uint16_t orientation : {2, 3, 4, 5, 6, 7, 8}) {
-    CraftedImage turned = Flat();
+    CraftedImage turned = FlatImage();
     turned.orientation = orientation;
     ExpectRefused(Open({turned}), absl::StatusCode::kUnimplemented,
                   StrCat("orientation ", orientation, " (the image lies mirrored or turned"));
@@ -103,7 +103,7 @@ TEST_F(CraftedTiff, AnImageThatLiesMirroredOrTurnedIsRefused) {
 
 TEST_F(CraftedTiff, ANumberThatIsNoOrientationIsCalledThat) {
   for (const std::uint16_t orientation : {0, 9, 65535}) {
-    CraftedImage wrong = Flat();
+    CraftedImage wrong = FlatImage();
     wrong.orientation = orientation;
     ExpectRefused(Open({wrong}), absl::StatusCode::kUnimplemented,
                   StrCat("orientation ", orientation, ": there are orientations 1 to 8"));
@@ -111,7 +111,7 @@ TEST_F(CraftedTiff, ANumberThatIsNoOrientationIsCalledThat) {
 }
 
 TEST_F(CraftedTiff, ATextEndsWithANulThatItsLengthCounts) {
-  CraftedImage named = Flat();
+  CraftedImage named = FlatImage();
   named.description = "tissue";
   ASSERT_TRUE(Open({named}).ok());
   const auto file = ReadFile(Folders::OfThisUser(), path_, 1u << 20);
@@ -133,7 +133,7 @@ TEST_F(CraftedTiff, ATextEndsWithANulThatItsLengthCounts) {
 }
 
 TEST_F(CraftedTiff, OmeXmlStatesTheMicrometresOfAPixel) {
-  CraftedImage flat = Flat();
+  CraftedImage flat = FlatImage();
   flat.description =
       R"(<?xml version="1.0"?><OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06">)"
       R"(<Image><Pixels PhysicalSizeX="500" PhysicalSizeXUnit="nm" PhysicalSizeY="0.25"/></Image></OME>)";
@@ -146,7 +146,7 @@ TEST_F(CraftedTiff, OmeXmlStatesTheMicrometresOfAPixel) {
 }
 
 TEST_F(CraftedTiff, PatchWhollyOutsideTheImageIsFill) {
-  const auto image = Open({Flat()});
+  const auto image = Open({FlatImage()});
   ASSERT_TRUE(image.ok());
   PatchReader reader(**image);
   const auto pixels = reader.Read(0, Box2D(-500, 4000, 8, 8), 33);
@@ -155,7 +155,7 @@ TEST_F(CraftedTiff, PatchWhollyOutsideTheImageIsFill) {
 }
 
 TEST_F(CraftedTiff, AbsentPieceIsFillAndListed) {
-  CraftedImage hole = Flat();
+  CraftedImage hole = FlatImage();
   hole.pieces[5].clear();
   const auto image = Open({hole});
   ASSERT_TRUE(image.ok()) << Describe(image.status());
@@ -176,7 +176,7 @@ TEST_F(CraftedTiff, AbsentPieceIsFillAndListed) {
 }
 
 TEST_F(CraftedTiff, APieceWithoutBytesIsAbsentWhereverItLies) {
-  CraftedImage hole = Flat();
+  CraftedImage hole = FlatImage();
   hole.pieces[0].clear();
   hole.absent_offset = 8;
   const auto image = Open({hole});
@@ -188,7 +188,7 @@ TEST_F(CraftedTiff, APieceWithoutBytesIsAbsentWhereverItLies) {
 }
 
 CraftedImage AperioLevel(std::uint32_t side) {
-  CraftedImage image = Flat(side);
+  CraftedImage image = FlatImage(side);
   image.description = "Aperio Image Library|MPP = 0,25|AppMag = 40";
   return image;
 }
@@ -229,7 +229,7 @@ TEST_F(CraftedTiff, AperioHoleInTheLastRowTakesTheRow) {
 }
 
 TEST_F(CraftedTiff, GenericHoleStaysWhereItIs) {
-  CraftedImage finest = Flat(128), reduced = Flat(64);
+  CraftedImage finest = FlatImage(128), reduced = FlatImage(64);
   finest.pieces[0].clear();
   reduced.subfile = 1;
   reduced.pieces[15].clear();
@@ -339,81 +339,82 @@ TEST_F(CraftedTiff, WhiteIsZeroIsInverted) {
 }
 
 TEST_F(CraftedTiff, LayoutsWeDoNotReadSaySo) {
-  CraftedImage deep = Flat();
+  CraftedImage deep = FlatImage();
   deep.bits = 32;
   ExpectRefused(Open({deep}), absl::StatusCode::kUnimplemented,
                 "32 bits per sample: 8 and 16 are supported");
-  CraftedImage lossy = Flat();
+  CraftedImage lossy = FlatImage();
   lossy.bits = 16;
   lossy.compression = 7;
   ExpectRefused(Open({lossy}), absl::StatusCode::kUnimplemented,
                 "compression 7 of 16 bits per sample is not supported");
   for (const std::vector<std::uint16_t>& mixed :
        {std::vector<std::uint16_t>{8, 4, 8}, {8, 8, 16}, {4, 8, 8}}) {
-    CraftedImage image = Flat();
+    CraftedImage image = FlatImage();
     image.bits_each = mixed;
     ExpectRefused(Open({image}), absl::StatusCode::kUnimplemented, "different bits per sample");
   }
-  CraftedImage palette = Flat();
+  CraftedImage palette = FlatImage();
   palette.photometric = 3;
   ExpectRefused(Open({palette}), absl::StatusCode::kUnimplemented, "photometric interpretation 3");
-  CraftedImage unknown = Flat();
+  CraftedImage unknown = FlatImage();
   unknown.compression = 34712;
   ExpectRefused(Open({unknown}), absl::StatusCode::kUnimplemented,
                 "compression JPEG 2000 (34712) is not supported");
-  CraftedImage alpha = Flat();
+  CraftedImage alpha = FlatImage();
   alpha.samples = 4;
   ExpectRefused(Open({alpha}), absl::StatusCode::kUnimplemented,
                 "photometric interpretation 2 of 4 samples");
-  CraftedImage many = Flat();
+  CraftedImage many = FlatImage();
   many.samples = 65;
   many.bits_each = {8};
   ExpectRefused(Open({many}), absl::StatusCode::kUnimplemented,
                 "65 samples per pixel: 1 to 64 are supported");
-  CraftedImage reversed = Flat();
+  CraftedImage reversed = FlatImage();
   reversed.fill_order = 2;
   ExpectRefused(Open({reversed}), absl::StatusCode::kUnimplemented,
                 "reversed bits in bytes (fill order) are not supported");
-  CraftedImage planar = Flat();
+  CraftedImage planar = FlatImage();
   planar.planar = 231;
   ExpectRefused(Open({planar}), absl::StatusCode::kInvalidArgument,
                 "planar configuration 231: TIFF has only 1 and 2");
-  ExpectRefused(Open({Flat(), Flat()}), absl::StatusCode::kUnimplemented, "not a pyramid");
+  ExpectRefused(Open({FlatImage(), FlatImage()}), absl::StatusCode::kUnimplemented,
+                "not a pyramid");
   ExpectRefused(Open({AperioLevel(64), AperioLevel(64)}), absl::StatusCode::kUnimplemented,
                 "focal planes");
 }
 
 TEST_F(CraftedTiff, MissingPiecesAndMadSizesAreMalformed) {
-  CraftedImage few = Flat();
+  CraftedImage few = FlatImage();
   few.pieces.pop_back();
   ExpectRefused(Open({few}), absl::StatusCode::kInvalidArgument, "16 tiles or strips with 15");
-  CraftedImage empty = Flat();
+  CraftedImage empty = FlatImage();
   empty.width = 0;
   ExpectRefused(Open({empty}), absl::StatusCode::kInvalidArgument, "0 x 64");
-  CraftedImage vast = Flat();
+  CraftedImage vast = FlatImage();
   vast.width = vast.height = 0xFFFFFFFF;
   ExpectRefused(Open({vast}), absl::StatusCode::kInvalidArgument,
                 "4294967295 x 4294967295 pixels: 1 to 67108864 a side are supported");
-  CraftedImage huge_tile = Flat();
+  CraftedImage huge_tile = FlatImage();
   huge_tile.tile = 60000;
   ExpectRefused(Open({huge_tile}), absl::StatusCode::kUnimplemented, "over the limit");
 }
 
 TEST_F(CraftedTiff, ReducedImageOfOtherProportionsIsNotALevel) {
-  CraftedImage label = Flat(32);
+  CraftedImage label = FlatImage(32);
   label.subfile = 1;
   label.height = 16;
   label.pieces.resize(2);
-  CraftedImage half = Flat(32);
+  CraftedImage half = FlatImage(32);
   half.subfile = 1;
-  const auto image = Open({Flat(), label, half});
+  const auto image = Open({FlatImage(), label, half});
   ASSERT_TRUE(image.ok()) << Describe(image.status());
   ASSERT_EQ((*image)->layout().levels.size(), 2u);
   EXPECT_EQ((*image)->layout().levels[1].size.y, 32);
 }
 
 TEST_F(CraftedTiff, TileBeyondTheEndOfTheFileIsDataLoss) {
-  ASSERT_TRUE(Open({Flat()}).ok());
+  ASSERT_TRUE(Open({FlatImage()}).ok());
   auto text = ReadFile(Folders::OfThisUser(), path_, 1 << 20);
   ASSERT_TRUE(text.ok());
   // The first offset of tag 324 is moved past the end.
@@ -434,7 +435,7 @@ TEST_F(CraftedTiff, TileBeyondTheEndOfTheFileIsDataLoss) {
 }
 
 TEST_F(CraftedTiff, DirectoryThatPointsToItselfIsALoop) {
-  ASSERT_TRUE(Open({Flat()}).ok());
+  ASSERT_TRUE(Open({FlatImage()}).ok());
   auto text = ReadFile(Folders::OfThisUser(), path_, 1 << 20);
   ASSERT_TRUE(text.ok());
   std::uint32_t directory = 0;
@@ -448,7 +449,7 @@ TEST_F(CraftedTiff, DirectoryThatPointsToItselfIsALoop) {
 }
 
 TEST_F(CraftedTiff, CallersMistakesAreInvalidArgument) {
-  const auto image = Open({Flat()});
+  const auto image = Open({FlatImage()});
   ASSERT_TRUE(image.ok());
   EncodedPatch patch;
   EXPECT_EQ((*image)->Fetch(1, Box2D(0, 0, 8, 8), patch).code(),

@@ -151,7 +151,7 @@ TEST(PackBitsDecoder, PaddingBehindTheSamplesIsNone) {
               HasSubstr("more than 2 bytes"));
 }
 
-std::string Deflated(const std::string& samples) {
+std::string StoredDeflate(const std::string& samples) {
   uLongf size = compressBound(samples.size());
   std::string bytes(size, '\0');
   EXPECT_EQ(compress2(reinterpret_cast<Bytef*>(bytes.data()), &size,
@@ -162,7 +162,7 @@ std::string Deflated(const std::string& samples) {
 }
 
 TEST(DeflateDecoder, SaysWhetherThereIsTooMuchOrTooLittle) {
-  const std::string bytes = Deflated(std::string(400, 's'));
+  const std::string bytes = StoredDeflate(std::string(400, 's'));
   EXPECT_TRUE(Decode(TiffCompression::kDeflate, bytes, 400, 400).ok());
   EXPECT_TRUE(Decode(TiffCompression::kDeflate, bytes + std::string(9, '\0'), 400, 400).ok());
   EXPECT_THAT(Refusal(TiffCompression::kDeflate, bytes, 200, 200),
@@ -179,11 +179,12 @@ TEST(DeflateDecoder, SaysWhetherThereIsTooMuchOrTooLittle) {
 
 TEST(FlatCodecs, APieceHasTheLeastOrAllSamples) {
   for (const std::size_t stored : {8u, 12u}) {
-    EXPECT_TRUE(Decode(TiffCompression::kDeflate, Deflated(std::string(stored, 's')), 12, 8).ok())
+    EXPECT_TRUE(
+        Decode(TiffCompression::kDeflate, StoredDeflate(std::string(stored, 's')), 12, 8).ok())
         << stored;
   }
   for (const std::size_t stored : {7u, 9u, 11u}) {
-    EXPECT_THAT(Refusal(TiffCompression::kDeflate, Deflated(std::string(stored, 's')), 12, 8),
+    EXPECT_THAT(Refusal(TiffCompression::kDeflate, StoredDeflate(std::string(stored, 's')), 12, 8),
                 HasSubstr(StrCat("a piece of ", stored, " bytes")));
   }
   EXPECT_TRUE(Decode(TiffCompression::kNone, "abcd", 4, 4).ok());

@@ -67,7 +67,7 @@ StatusOr<TiffIndex> Read(const Fields& fields) {
 }
 
 template <typename T>
-std::string Refusal(const StatusOr<T>& read) {
+std::string RefusalOf(const StatusOr<T>& read) {
   EXPECT_TRUE(absl::IsInvalidArgument(read.status())) << read.status();
   return std::string(MessageOf(read.status()));
 }
@@ -86,24 +86,26 @@ TEST(TiffIndex, DirectoriesHaveLimits) {
     return Read(bytes);
   };
   ASSERT_TRUE(chain(kMaxTiffDirectories, 1).ok());
-  EXPECT_THAT(Refusal(chain(kMaxTiffDirectories + 1, 1)), HasSubstr("more than 1024 directories"));
+  EXPECT_THAT(RefusalOf(chain(kMaxTiffDirectories + 1, 1)),
+              HasSubstr("more than 1024 directories"));
   EXPECT_TRUE(chain(1, kMaxTiffEntries).ok());
-  EXPECT_THAT(Refusal(chain(1, kMaxTiffEntries + 1)), HasSubstr("4097 entries"));
-  EXPECT_THAT(Refusal(chain(1, 0)), HasSubstr("with 0 entries"));
+  EXPECT_THAT(RefusalOf(chain(1, kMaxTiffEntries + 1)), HasSubstr("4097 entries"));
+  EXPECT_THAT(RefusalOf(chain(1, 0)), HasSubstr("with 0 entries"));
   EXPECT_TRUE(chain(kMaxTiffEntriesInAll / kMaxTiffEntries, kMaxTiffEntries).ok());
-  EXPECT_THAT(Refusal(chain(kMaxTiffEntriesInAll / kMaxTiffEntries + 1, kMaxTiffEntries)),
+  EXPECT_THAT(RefusalOf(chain(kMaxTiffEntriesInAll / kMaxTiffEntries + 1, kMaxTiffEntries)),
               HasSubstr("more than 65536 entries"));
 }
 
 TEST(TiffIndex, ChainsEndWithinTheFile) {
-  EXPECT_THAT(Refusal(Read(std::string("II\x2A\0\0\0\0\0", 8))), HasSubstr("no directories"));
-  EXPECT_THAT(Refusal(Read(std::string(kHeader, 8) + Image().At(8, 8))), HasSubstr("loops back"));
+  EXPECT_THAT(RefusalOf(Read(std::string("II\x2A\0\0\0\0\0", 8))), HasSubstr("no directories"));
+  EXPECT_THAT(RefusalOf(Read(std::string(kHeader, 8) + Image().At(8, 8))), HasSubstr("loops back"));
   const std::string whole = std::string(kHeader, 8) + Image().At(8, 0);
   ASSERT_TRUE(Read(whole).ok());
   for (std::size_t cut = 8; cut < whole.size(); ++cut) {
-    EXPECT_THAT(Refusal(Read(whole.substr(0, cut))), HasSubstr("past the end of the file")) << cut;
+    EXPECT_THAT(RefusalOf(Read(whole.substr(0, cut))), HasSubstr("past the end of the file"))
+        << cut;
   }
-  EXPECT_THAT(Refusal(Read(std::string(kHeader, 8) + Image().At(8, 0xFFFFFFF0u))),
+  EXPECT_THAT(RefusalOf(Read(std::string(kHeader, 8) + Image().At(8, 0xFFFFFFF0u))),
               HasSubstr("past the end"));
 }
 
@@ -116,14 +118,14 @@ TEST(TiffIndex, ABigTiffHasOffsetsOfEightBytes) {
   const auto good = Read(header(8, 0));
   ASSERT_TRUE(good.ok()) << good.status();
   EXPECT_EQ(good->directories()[0].width, 7);
-  EXPECT_THAT(Refusal(Read(header(4, 0))), HasSubstr("not 8 bytes"));
-  EXPECT_THAT(Refusal(Read(header(8, 1))), HasSubstr("not 8 bytes"));
+  EXPECT_THAT(RefusalOf(Read(header(4, 0))), HasSubstr("not 8 bytes"));
+  EXPECT_THAT(RefusalOf(Read(header(8, 1))), HasSubstr("not 8 bytes"));
 }
 
 TEST(TiffIndex, ValuesAreOfTheirTypesAndThere) {
-  EXPECT_THAT(Refusal(Read(Fields().Add(256, kRational, 1, Little(64, 4) + Little(1, 4)))),
+  EXPECT_THAT(RefusalOf(Read(Fields().Add(256, kRational, 1, Little(64, 4) + Little(1, 4)))),
               HasSubstr("tag 256 has type 5, not an integer"));
-  EXPECT_THAT(Refusal(Read(Fields().Add(256, kLong, 0, ""))), HasSubstr("tag 256 has no value"));
+  EXPECT_THAT(RefusalOf(Read(Fields().Add(256, kLong, 0, ""))), HasSubstr("tag 256 has no value"));
   const auto bits = [](std::uint32_t samples) {
     std::string values;
     for (std::uint32_t i = 0; i < samples; ++i) values += Little(8, 2);
@@ -131,7 +133,7 @@ TEST(TiffIndex, ValuesAreOfTheirTypesAndThere) {
   };
   ASSERT_TRUE(bits(64).ok());
   EXPECT_EQ(bits(64)->directories()[0].bits, 8u);
-  EXPECT_THAT(Refusal(bits(65)), HasSubstr("65 values, at most 64"));
+  EXPECT_THAT(RefusalOf(bits(65)), HasSubstr("65 values, at most 64"));
 }
 
 TEST(TiffIndex, AResolutionOfNothingIsNone) {
@@ -175,25 +177,25 @@ TEST(TiffIndex, EveryPieceHasAnOffsetAndAByteCount) {
   const auto three = strips(3, 4);
   ASSERT_TRUE(three.ok()) << three.status();
   EXPECT_EQ(three->size_bytes, (std::vector<std::uint64_t>{100, 101, 102}));
-  EXPECT_THAT(Refusal(strips(2, 3)),
+  EXPECT_THAT(RefusalOf(strips(2, 3)),
               HasSubstr("3 tiles or strips with 2 offsets and 3 byte counts"));
-  EXPECT_THAT(Refusal(strips(3, 2)),
+  EXPECT_THAT(RefusalOf(strips(3, 2)),
               HasSubstr("3 tiles or strips with 3 offsets and 2 byte counts"));
-  EXPECT_THAT(Refusal(strips(3, 0)), HasSubstr("without tile or strip offsets"));
-  EXPECT_THAT(Refusal(strips(0, 3)), HasSubstr("without tile or strip offsets"));
+  EXPECT_THAT(RefusalOf(strips(3, 0)), HasSubstr("without tile or strip offsets"));
+  EXPECT_THAT(RefusalOf(strips(0, 3)), HasSubstr("without tile or strip offsets"));
 }
 
 TEST(TiffIndex, PiecesOfAllPlanesCount) {
   const auto tiles = [](std::uint32_t planar) {
-    return Refusal(Pieces(Fields()
-                              .Long(256, 16 * 2048)
-                              .Long(257, 16 * 1024)
-                              .Long(277, 3)
-                              .Long(284, planar)
-                              .Long(322, 16)
-                              .Long(323, 16)
-                              .Long(324, 1)
-                              .Long(325, 1)));
+    return RefusalOf(Pieces(Fields()
+                                .Long(256, 16 * 2048)
+                                .Long(257, 16 * 1024)
+                                .Long(277, 3)
+                                .Long(284, planar)
+                                .Long(322, 16)
+                                .Long(323, 16)
+                                .Long(324, 1)
+                                .Long(325, 1)));
   };
   EXPECT_THAT(tiles(1), HasSubstr("an image of 2097152 tiles or strips with 1 offsets"));
   EXPECT_THAT(tiles(2), HasSubstr("2048 tiles or strips: at most 4194304"));
@@ -210,7 +212,7 @@ TEST(TiffIndex, TextEndsWithItsNulAndTablesHaveALimit) {
     return index->ReadJpegTables(index->directories()[0]);
   };
   EXPECT_EQ(tables(kMaxJpegTablesBytes)->size(), kMaxJpegTablesBytes);
-  EXPECT_THAT(Refusal(tables(kMaxJpegTablesBytes + 1)), HasSubstr("JPEG tables of 262145 bytes"));
+  EXPECT_THAT(RefusalOf(tables(kMaxJpegTablesBytes + 1)), HasSubstr("JPEG tables of 262145 bytes"));
 }
 
 }  // namespace

@@ -263,13 +263,13 @@ Status WriteLabels(TaskContext& context, const Conversion& from, Documents& docu
 
 Status CheckNothing(const Conversion& /*from*/) { return absl::OkStatus(); }
 
-Extent PartOf(const Conversion& from) {
+Extent PlanarPartOf(const Conversion& from) {
   if (!from.store.settings.IsVolume()) return Flat(kPartSide, kPartSide);
   return {from.store.settings.chunk.z, zarr::kPlanarSide, zarr::kPlanarSide};
 }
 
-StatusOr<std::string> MakePart(TaskContext& context, const Conversion& from,
-                               const zarr::ShardPlace& part, const LeaseFolder& lease) {
+StatusOr<std::string> MakePlanarPart(TaskContext& context, const Conversion& from,
+                                     const zarr::ShardPlace& part, const LeaseFolder& lease) {
   const auto level = static_cast<std::size_t>(part.level);
   const std::string array = StrCat(from.Made(), "/", kImage, "/", from.store.levels[level].path);
   PlaneWriter writer(context, from.store, level, from);
@@ -278,7 +278,7 @@ StatusOr<std::string> MakePart(TaskContext& context, const Conversion& from,
 }
 
 /// The root's documents last: without them it is no store.
-Status Finish(TaskContext& context, const Conversion& from) {
+Status FinishPlanar(TaskContext& context, const Conversion& from) {
   Documents documents(context, from.Made());
   PB_RETURN_IF_ERROR(WriteLabels(context, from, documents));
   PB_RETURN_IF_ERROR(documents.Image(kImage, from.store, from));
@@ -294,6 +294,6 @@ Json PlanarMarkOf(const Conversion& from) {
           {"codec_level", from.options.codec_level}};
 }
 
-const ConversionTarget kPlanarStore = {CheckNothing, PartOf, MakePart, Finish};
+const ConversionTarget kPlanarStore = {CheckNothing, PlanarPartOf, MakePlanarPart, FinishPlanar};
 
 }  // namespace patchbay::workers

@@ -233,7 +233,7 @@ Status CheckPixels(const Conversion& from) {
   return CannotConvert(from, "--quality takes RGB pixels of uint8");
 }
 
-Status Check(const Conversion& from) {
+Status CheckSlide(const Conversion& from) {
   PB_RETURN_IF_ERROR(CheckPixels(from));
   for (const zarr::OpenedLevel& level : from.store.levels) {
     if (!KeepsTiles(from, level)) continue;
@@ -248,7 +248,7 @@ Status Check(const Conversion& from) {
 }
 
 /// None where all tiles are kept.
-Extent PartOf(const Conversion& from) {
+Extent SlidePartOf(const Conversion& from) {
   for (const zarr::OpenedLevel& level : from.store.levels) {
     if (!KeepsTiles(from, level)) return from.store.settings.shard;
   }
@@ -256,8 +256,8 @@ Extent PartOf(const Conversion& from) {
 }
 
 /// The tiles of a zarr shard of the store.
-StatusOr<std::string> MakePart(TaskContext& context, const Conversion& from,
-                               const zarr::ShardPlace& part, const LeaseFolder& /*lease*/) {
+StatusOr<std::string> MakeSlidePart(TaskContext& context, const Conversion& from,
+                                    const zarr::ShardPlace& part, const LeaseFolder& /*lease*/) {
   const zarr::OpenedLevel& level = from.store.At(part);
   if (KeepsTiles(from, level)) return "";
   zarr::ShardPiece piece = zarr::ChunksOf(from.store.settings, level.size, part);
@@ -292,7 +292,7 @@ std::uint64_t MostBytes(const TaskContext& context, const Conversion& from) {
   return bytes;
 }
 
-Status Finish(TaskContext& context, const Conversion& from) {
+Status FinishSlide(TaskContext& context, const Conversion& from) {
   const bool is_big = MostBytes(context, from) > kMaxClassicBytes;
   PB_ASSIGN_OR_RETURN(TiffWriter writer, TiffWriter::Create(context.allowed, from.Made(), is_big));
   const std::size_t levels = from.store.levels.size();
@@ -328,6 +328,6 @@ std::string DescriptionOf(const Conversion& from) {
   return text;
 }
 
-const ConversionTarget kSlideFile = {Check, PartOf, MakePart, Finish};
+const ConversionTarget kSlideFile = {CheckSlide, SlidePartOf, MakeSlidePart, FinishSlide};
 
 }  // namespace patchbay::workers

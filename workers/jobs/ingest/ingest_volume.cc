@@ -177,8 +177,8 @@ Status RecordFailure(TaskContext& context, const IngestTask& task, const Planned
   return WithAdvice(failure, "OUT/verdicts.csv names the file");
 }
 
-Status WriteAndPublish(TaskContext& context, const IngestTask& task, const std::string& name,
-                       const std::vector<ReadChannel>& channels, SlideOutcome& outcome) {
+Status PublishVolume(TaskContext& context, const IngestTask& task, const std::string& name,
+                     const std::vector<ReadChannel>& channels, SlideOutcome& outcome) {
   PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, task.Staging(), 0700));
   PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, task.Staging()));
   std::vector<VolumeRow> rows;
@@ -352,7 +352,7 @@ StatusOr<TaskOutput> RunIngestVolume(TaskContext& context) {
   const std::vector<PlannedChannel> all = ChannelsOf(task, *planned);
   PB_ASSIGN_OR_RETURN(const std::vector<ReadChannel> channels,
                       ReadChannels(context, task, all, source));
-  PB_RETURN_IF_ERROR(WriteAndPublish(context, task, name, channels, outcome));
+  PB_RETURN_IF_ERROR(PublishVolume(context, task, name, channels, outcome));
   PB_ASSIGN_OR_RETURN(TaskOutput output, EndSource(context, task, outcome));
   for (const ReadChannel& one : channels) output.progress_bytes += one.volume.voxels.size();
   return output;

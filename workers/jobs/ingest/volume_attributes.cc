@@ -31,7 +31,7 @@ Json SliceTable(const Volume& volume) {
   return {{"axis", std::string(1, volume.slice_axis)}, {"positions_lps_mm", std::move(places)}};
 }
 
-zarr::ImageStoreSettings StoreSettings(const IngestSettings& settings, DType dtype) {
+zarr::ImageStoreSettings VolumeStoreSettings(const IngestSettings& settings, DType dtype) {
   zarr::ImageStoreSettings store = zarr::VolumeSettings(dtype);
   const std::int64_t chunk = settings.volume_chunk;
   const std::int64_t shard = std::max<std::int64_t>(1, (kShardSide + chunk / 2) / chunk) * chunk;
@@ -162,7 +162,7 @@ Json LogOf(const std::vector<ReadChannel>& channels) {
   return log;
 }
 
-std::vector<std::string> WarningsOf(const std::vector<ReadChannel>& channels) {
+std::vector<std::string> ChannelWarningsOf(const std::vector<ReadChannel>& channels) {
   std::vector<std::string> warnings;
   for (const ReadChannel& channel : channels) {
     const std::string& name = channel.planned->name;
@@ -208,7 +208,7 @@ StatusOr<zarr::ImageStoreSpec> VolumeSpecOf(TaskContext& context, const IngestTa
   const IngestSettings& settings = task.settings;
   const Volume& first = channels.front().volume;
   zarr::ImageStoreSpec spec;
-  spec.settings = StoreSettings(settings, first.dtype);
+  spec.settings = VolumeStoreSettings(settings, first.dtype);
   if (channels.size() > 1) {
     spec.settings.axes = zarr::StoreAxes::kCzyx;
     spec.settings.channels = static_cast<int>(channels.size());
@@ -227,7 +227,7 @@ StatusOr<zarr::ImageStoreSpec> VolumeSpecOf(TaskContext& context, const IngestTa
   a["orientation"] = OrientationOf(first.affine);
   a["transform_log"] = LogOf(channels);
   a["deid_profile"] = "allow-list";
-  const std::vector<std::string> warnings = WarningsOf(channels);
+  const std::vector<std::string> warnings = ChannelWarningsOf(channels);
   if (!warnings.empty()) a["warnings"] = warnings;
   PB_RETURN_IF_ERROR(RecordValues(context, channels, spec));
   if (!first.slice_positions.empty()) a["slice_table"] = SliceTable(first);

@@ -13,13 +13,14 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr char kDoing[] = "read class map";
+constexpr char kReadClassMap[] = "read class map";
 /// The last pixel of a level, and that of a map, may be a part of one.
 constexpr double kMostOff = 2;
 constexpr double kFinest = 16;  ///< pixels of a map in one of its image
 
-Status Refuse(const std::string& path, std::string_view cause, std::string_view advice = "") {
-  return WithAdvice(ErrorAbout(absl::StatusCode::kInvalidArgument, kDoing, path, cause), advice);
+Status RefuseMap(const std::string& path, std::string_view cause, std::string_view advice = "") {
+  return WithAdvice(ErrorAbout(absl::StatusCode::kInvalidArgument, kReadClassMap, path, cause),
+                    advice);
 }
 
 std::string ParentOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
@@ -27,12 +28,12 @@ std::string ParentOf(const std::string& path) { return path.substr(0, path.rfind
 /// The store has to have the pixels that the function saw.
 Status CheckContent(const results::MapImage& seen, const LabelledImage& image) {
   if (!seen.pixel_digest) {
-    return Refuse(image.store, "the map was made from another file than a store",
-                  "run `patchbay map` on stores of `patchbay ingest`");
+    return RefuseMap(image.store, "the map was made from another file than a store",
+                     "run `patchbay map` on stores of `patchbay ingest`");
   }
   if (*seen.pixel_digest == image.pixel_digest) return absl::OkStatus();
-  return Refuse(image.store, "its pixels are not those that the map was made from",
-                "run `patchbay map` again");
+  return RefuseMap(image.store, "its pixels are not those that the map was made from",
+                   "run `patchbay map` again");
 }
 
 std::array<std::int64_t, 3> SidesOf(const Extent& size) { return {size.z, size.y, size.x}; }
@@ -41,12 +42,13 @@ StatusOr<MapGrid> GridOf(const Folders& allowed, const std::string& path,
                          const LabelledImage& image) {
   const auto source = OpenImage(allowed, path);
   if (!source.ok()) {
-    return About(WithCode(source.status(), absl::StatusCode::kInvalidArgument), kDoing, path);
+    return About(WithCode(source.status(), absl::StatusCode::kInvalidArgument), kReadClassMap,
+                 path);
   }
   const ImageLayout& layout = (*source)->layout();
   if (layout.dtype != DType::kUint8 || layout.channels != 1) {
-    return Refuse(path, StrCat(layout.channels, " x ", NameOf(layout.dtype),
-                               " a pixel: expected one byte, its class"));
+    return RefuseMap(path, StrCat(layout.channels, " x ", NameOf(layout.dtype),
+                                  " a pixel: expected one byte, its class"));
   }
   PB_ASSIGN_OR_RETURN(const zarr::Multiscales scales, zarr::ReadMultiscales(allowed, path));
   MapGrid grid;
@@ -61,8 +63,8 @@ StatusOr<MapGrid> GridOf(const Folders& allowed, const std::string& path,
     is_volume = is_volume || axis == 0;
   }
   if (is_volume != image.is_volume) {
-    return Refuse(path, is_volume ? "a volume's, and its image is a slide"
-                                  : "a slide's, and its image is a volume");
+    return RefuseMap(path, is_volume ? "a volume's, and its image is a slide"
+                                     : "a slide's, and its image is a volume");
   }
   for (std::size_t axis = 0; axis < grid.per_pixel.size(); ++axis) {
     const double ratio = grid.per_pixel[axis];
@@ -71,9 +73,9 @@ StatusOr<MapGrid> GridOf(const Folders& allowed, const std::string& path,
     const bool is_fit =
         ratio > 0 && ratio <= kFinest && std::abs(own - ratio * of_image) <= kMostOff;
     if (!is_fit) {
-      return Refuse(path, StrCat(grid.size.ToString(), " pixels, ", ratio, " along axis ", axis,
-                                 " in one of the image's, which has ", image.levels[0].ToString(),
-                                 ": they are of another image"));
+      return RefuseMap(path, StrCat(grid.size.ToString(), " pixels, ", ratio, " along axis ", axis,
+                                    " in one of the image's, which has ",
+                                    image.levels[0].ToString(), ": they are of another image"));
     }
   }
   return grid;
@@ -87,7 +89,7 @@ Status CheckNoLinks(TaskContext& context, const std::string& folder) {
   const auto look = [&](const FolderEntry& entry) -> StatusOr<bool> {
     PB_RETURN_IF_ERROR(StepOf(context));
     if (entry.is_folder()) return true;
-    if (!entry.is_file()) return Refuse(entry.path, "no file: `patchbay map` makes no links");
+    if (!entry.is_file()) return RefuseMap(entry.path, "no file: `patchbay map` makes no links");
     return false;
   };
   return WalkTree(context.allowed, folder, Links::kKept, look);
@@ -95,7 +97,7 @@ Status CheckNoLinks(TaskContext& context, const std::string& folder) {
 
 StatusOr<OpenedLabels> OpenClassMap(TaskContext& context, const std::string& path,
                                     LabelledImage image) {
-  if (!IsClassMap(path)) return Refuse(path, "no class map of `patchbay map`");
+  if (!IsClassMap(path)) return RefuseMap(path, "no class map of `patchbay map`");
   const std::string folder = ParentOf(path);
   PB_ASSIGN_OR_RETURN(const results::MapResults found,
                       results::ReadMapResults(context.allowed, ParentOf(folder)));
@@ -107,7 +109,8 @@ StatusOr<OpenedLabels> OpenClassMap(TaskContext& context, const std::string& pat
   const results::MapOutput& output = found.outputs.at(name);
   PB_RETURN_IF_ERROR(CheckNoLinks(context, path));
   OpenedLabels out;
-  PB_ASSIGN_OR_RETURN(out.classes, plan::ClassTableFromJson(results::ClassTableOf(output), kDoing));
+  PB_ASSIGN_OR_RETURN(out.classes,
+                      plan::ClassTableFromJson(results::ClassTableOf(output), kReadClassMap));
   PB_ASSIGN_OR_RETURN(out.map, GridOf(context.allowed, path, image));
   out.map->first_class = output.HasNone() ? 1 : 0;
   out.map->probabilities = StrCat(folder, "/", name, results::kMapEnding);

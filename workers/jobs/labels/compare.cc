@@ -18,7 +18,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::string_view kWhat = "compare labels";
+constexpr std::string_view kCompareLabels = "compare labels";
 constexpr std::size_t kValues = 256;
 /// Pixels of each pair of values.
 using Table = std::vector<std::uint64_t>;
@@ -90,10 +90,10 @@ results::PairCounts CountsOf(const Table& table, const std::vector<std::size_t>&
 StatusOr<ComparedSet> OpenSet(TaskContext& context, const std::string& name, int level,
                               Extent& size) {
   PB_ASSIGN_OR_RETURN(const OpenedLabels labels, OpenLabels(context, name));
-  PB_RETURN_IF_ERROR(CheckFlat(labels.image, kWhat));
+  PB_RETURN_IF_ERROR(CheckFlat(labels.image, kCompareLabels));
   const std::vector<Extent>& levels = labels.image.levels;
   if (static_cast<std::size_t>(level) >= levels.size()) {
-    return ErrorAbout(absl::StatusCode::kInvalidArgument, kWhat, labels.image.store,
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, kCompareLabels, labels.image.store,
                       StrCat("--level ", level, ": its levels are 0 to ", levels.size() - 1));
   }
   size = levels[static_cast<std::size_t>(level)];
@@ -112,8 +112,8 @@ StatusOr<ComparedSet> OpenSet(TaskContext& context, const std::string& name, int
 
 StatusOr<TaskOutput> RunLabelsCompare(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const auto options,
-                      ReadPayload<LabelsCompareOptions>(context.payload, kWhat, {"sets"}));
-  PB_ASSIGN_OR_RETURN(const auto names, ReadersOf(context.payload, kWhat));
+                      ReadPayload<LabelsCompareOptions>(context.payload, kCompareLabels, {"sets"}));
+  PB_ASSIGN_OR_RETURN(const auto names, ReadersOf(context.payload, kCompareLabels));
   std::vector<ComparedSet> sets;
   Extent size;
   for (const std::string& name : names) {

@@ -17,7 +17,7 @@ constexpr std::size_t kRunsAtOnce = std::size_t{1} << 20;  ///< between two call
 constexpr std::uint64_t kBytesPerRun = 20 + 8 + 8 + 2 * 24;
 
 /// Classes that are indexed, by value; ignored ones left out.
-std::vector<plan::LabelClass> ByValue(const plan::ClassTable& table) {
+std::vector<plan::LabelClass> IndexedClasses(const plan::ClassTable& table) {
   std::vector<plan::LabelClass> classes = table.classes;
   std::erase_if(classes, [](const auto& one) { return one.value == plan::kIgnoreClass; });
   std::sort(classes.begin(), classes.end(),
@@ -186,7 +186,7 @@ StatusOr<plan::ComponentIndex> FindComponents(const plan::ClassTable& classes,
   std::array<bool, 256> is_class{};
   std::array<std::size_t, 256> place{};
   std::uint64_t count = 0;
-  for (const plan::LabelClass& one : ByValue(classes)) {
+  for (const plan::LabelClass& one : IndexedClasses(classes)) {
     const auto value = static_cast<std::size_t>(one.value);
     is_class[value] = counts[value] <= plan::kMaxComponentRuns;
     count += is_class[value] ? counts[value] : 0;

@@ -18,7 +18,7 @@ namespace patchbay::workers {
 namespace {
 
 /// Rows of pixels decoded at a time.
-constexpr std::int64_t kRowsAtOnce = 512;
+constexpr std::int64_t kTracedRowsAtOnce = 512;
 /// QuPath's own names, so that its columns and ours are one.
 constexpr std::string_view kArea = "Area \u00b5m^2", kAreaInPixels = "Area px^2";
 constexpr std::string_view kMeanProbability = "Mean probability";
@@ -28,8 +28,8 @@ StatusOr<std::vector<TracedPolygon>> Trace(TaskContext& context, const OpenedLab
   PB_ASSIGN_OR_RETURN(LabelRowReader reader,
                       LabelRowReader::Open(context.allowed, labels, 0, ProgressOf(context)));
   OutlineTracer tracer(size.x, UncoveredClass(labels.classes));
-  for (std::int64_t y = 0; y < size.y; y += kRowsAtOnce) {
-    const std::int64_t height = std::min(kRowsAtOnce, size.y - y);
+  for (std::int64_t y = 0; y < size.y; y += kTracedRowsAtOnce) {
+    const std::int64_t height = std::min(kTracedRowsAtOnce, size.y - y);
     PB_RETURN_IF_ERROR(context.CheckCancelled());
     PB_ASSIGN_OR_RETURN(const std::uint8_t* rows, reader.Read(y, height));
     for (std::int64_t i = 0; i < height; ++i) {

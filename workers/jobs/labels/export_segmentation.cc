@@ -22,26 +22,26 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr char kDoing[] = "export labels";
 constexpr char kOtherFormats[] = "export it as nifti or nrrd";
 constexpr double kSamePlaceMm = 0.01;
 
-Status Refuse(const std::string& path, std::string_view cause, std::string_view advice = "") {
-  return WithAdvice(ErrorAbout(absl::StatusCode::kInvalidArgument, kDoing, path, cause), advice);
+Status RefuseExport(const std::string& path, std::string_view cause, std::string_view advice = "") {
+  return WithAdvice(ErrorAbout(absl::StatusCode::kInvalidArgument, kExportLabels, path, cause),
+                    advice);
 }
 
 Status CheckStore(const LabelledImage& image) {
   if (image.source_kind != "dicom") {
-    return Refuse(image.store,
-                  "a SEG is of a DICOM series, and the store was made from another file",
-                  kOtherFormats);
+    return RefuseExport(image.store,
+                        "a SEG is of a DICOM series, and the store was made from another file",
+                        kOtherFormats);
   }
   const auto is_resampled = [](const Json& step) {
     return step.is_object() && step.value("step", Json()) == "resample slices";
   };
   const Json& log = image.transform_log;
   if (!std::any_of(log.begin(), log.end(), is_resampled)) return absl::OkStatus();
-  return Refuse(
+  return RefuseExport(
       image.store,
       "its slices were resampled (--geometry resample), and a SEG has those of the series",
       kOtherFormats);
@@ -57,9 +57,9 @@ SeriesRepair RepairOf(const LabelledImage& image) {
 }
 
 /// The series whose files are those that the store was made from.
-StatusOr<DicomSeries> FindSource(TaskContext& context, const LabelledImage& image) {
-  PB_ASSIGN_OR_RETURN(const auto manifest, FromJson<JobManifest>(context.manifest, kDoing));
-  if (manifest.sources.size() != 1) return InvalidArgument(kDoing, ": expected one source");
+StatusOr<DicomSeries> FindSeries(TaskContext& context, const LabelledImage& image) {
+  PB_ASSIGN_OR_RETURN(const auto manifest, FromJson<JobManifest>(context.manifest, kExportLabels));
+  if (manifest.sources.size() != 1) return InvalidArgument(kExportLabels, ": expected one source");
   const std::string& named = manifest.sources[0];
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(named));
   const auto may_read = [&context](const std::string& file) { return context.MayRead(file); };
@@ -74,15 +74,15 @@ StatusOr<DicomSeries> FindSource(TaskContext& context, const LabelledImage& imag
     if (DigestOfPart(digest, repair.part).Hex() != image.source_sha256) continue;
     return OpenSeries(context.allowed, volume.files, ProgressOf(context), repair);
   }
-  return Refuse(named, StrCat("none of ", Counted(seen, "DICOM series"),
-                              " there has the content that the store was made from"));
+  return RefuseExport(named, StrCat("none of ", Counted(seen, "DICOM series"),
+                                    " there has the content that the store was made from"));
 }
 
 /// The set has to lie on the slices of the series, in their order.
 Status CheckGrid(const LabelledImage& image, const DicomSeries& series, const Judgement& judgement,
                  const VoxelGrid& grid) {
   const Status judged = CheckGeometry(judgement, GeometryPolicy::kAccept);
-  if (!judged.ok()) return Refuse(image.store, MessageOf(judged));
+  if (!judged.ok()) return RefuseExport(image.store, MessageOf(judged));
   const DicomFile& file = series.FileOf(judgement.order.front());
   const Extent slices{static_cast<std::int64_t>(judgement.order.size()), file.rows, file.columns};
   const Affine of_series = AffineOf(series, judgement);
@@ -95,7 +95,7 @@ Status CheckGrid(const LabelledImage& image, const DicomSeries& series, const Ju
     is_same = is_same && Norm(corner(of_series) - corner(grid.affine)) <= kSamePlaceMm;
   }
   if (is_same) return absl::OkStatus();
-  return Refuse(image.store, "its voxels do not lie on the slices of the series");
+  return RefuseExport(image.store, "its voxels do not lie on the slices of the series");
 }
 
 /// A segment for each class that has voxels, but for that of voxels which no segment covers.
@@ -133,14 +133,14 @@ StatusOr<Json> ExportSegmentation(TaskContext& context, const OpenedLabels& labe
                                   const LabelsExportOptions& options, const std::string& path) {
   PB_RETURN_IF_ERROR(CheckStore(labels.image));
   PB_ASSIGN_OR_RETURN(const SourceLabels voxels, ReadOnSourceGrid(context, labels));
-  PB_ASSIGN_OR_RETURN(const DicomSeries series, FindSource(context, labels.image));
+  PB_ASSIGN_OR_RETURN(const DicomSeries series, FindSeries(context, labels.image));
   const Judgement judgement = Judge(series);
   PB_RETURN_IF_ERROR(CheckGrid(labels.image, series, judgement, voxels.grid));
   WrittenSegmentation out;
   out.title = options.set;
   out.segments = SegmentsOf(labels.classes, voxels.values);
   if (out.segments.empty()) {
-    return Refuse(labels.image.store, "no voxel of a class, and a SEG needs a segment");
+    return RefuseExport(labels.image.store, "no voxel of a class, and a SEG needs a segment");
   }
   out.values = voxels.values;
   out.content = StrCat(labels.set.digest.Hex(), "\n", labels.image.source_sha256);

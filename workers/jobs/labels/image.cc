@@ -15,7 +15,7 @@
 namespace patchbay::workers {
 namespace {
 
-Status Refuse(const std::string& store, std::string_view cause) {
+Status RefuseStore(const std::string& store, std::string_view cause) {
   return ErrorAbout(absl::StatusCode::kInvalidArgument, "import labels", store, cause);
 }
 
@@ -28,21 +28,24 @@ Json PatchbayOf(const zarr::OpenedStore& opened) {
 }
 
 /// The slide's size in its own pixels.
-Status FindSource(const Json& patchbay, LabelledImage& image) {
+Status FindSourceSize(const Json& patchbay, LabelledImage& image) {
   image.source = image.levels[0];
   const Json size = patchbay.value("source_size", Json());
   if (size.is_array() && size.size() == 2 && size[0].is_number_integer() &&
       size[1].is_number_integer()) {
     image.source = Flat(size[0].get<std::int64_t>(), size[1].get<std::int64_t>());
-    if (!image.source.Covers(image.levels[0])) return Refuse(image.store, "source_size is wrong");
+    if (!image.source.Covers(image.levels[0])) {
+      return RefuseStore(image.store, "source_size is wrong");
+    }
     return absl::OkStatus();
   }
   const Json plan = patchbay.value("codec_plan", Json());
   const bool may_differ = plan.is_object() && !plan.value("mpp", Json()).is_null();
   if (!may_differ) return absl::OkStatus();
-  return Refuse(image.store,
-                "made with --mpp by an earlier version, which did not record the slide's size: "
-                "ingest the slide again");
+  return RefuseStore(
+      image.store,
+      "made with --mpp by an earlier version, which did not record the slide's size: "
+      "ingest the slide again");
 }
 
 /// The scanned area of the slide; `image.source` is known.
@@ -53,17 +56,17 @@ Status FindBounds(const Json& patchbay, LabelledImage& image) {
   const bool is_box = area.is_array() && area.size() == 4 &&
                       std::all_of(area.begin(), area.end(),
                                   [](const Json& one) { return one.is_number_unsigned(); });
-  if (!is_box) return Refuse(image.store, "source_bounds is wrong");
+  if (!is_box) return RefuseStore(image.store, "source_bounds is wrong");
   std::array<std::int64_t, 4> found{};  // y, x, height, width
   for (std::size_t i = 0; i < found.size(); ++i) {
     const auto value = area[i].get<std::uint64_t>();
     const auto side = static_cast<std::uint64_t>(i % 2 == 0 ? image.source.y : image.source.x);
-    if (value > side) return Refuse(image.store, "source_bounds is wrong");
+    if (value > side) return RefuseStore(image.store, "source_bounds is wrong");
     found[i] = static_cast<std::int64_t>(value);
   }
   const Box bounds = Box2D(found[0], found[1], found[2], found[3]);
   if (bounds.Empty() || !image.bounds.Contains(bounds)) {
-    return Refuse(image.store, "source_bounds is wrong");
+    return RefuseStore(image.store, "source_bounds is wrong");
   }
   image.bounds = bounds;
   return absl::OkStatus();
@@ -73,7 +76,8 @@ Status FindBounds(const Json& patchbay, LabelledImage& image) {
 Status FindPlace(const Json& patchbay, LabelledImage& image) {
   const auto affine = AffineFromLpsJson(patchbay.value("affine_lps", Json()));
   if (!affine.ok()) {
-    return Refuse(image.store, "it does not say where its voxels lie: ingest the volume again");
+    return RefuseStore(image.store,
+                       "it does not say where its voxels lie: ingest the volume again");
   }
   image.affine = *affine;
   image.transform_log = patchbay.value("transform_log", Json::array());
@@ -95,7 +99,7 @@ Status FindPlace(const Json& patchbay, LabelledImage& image) {
   }
   for (std::size_t i = 1; i < image.levels.size(); ++i) {
     if (image.levels[i] == HalfOf(image.levels[i - 1])) continue;
-    return Refuse(image.store, StrCat("level ", i, " is not half of the one before"));
+    return RefuseStore(image.store, StrCat("level ", i, " is not half of the one before"));
   }
   return absl::OkStatus();
 }
@@ -110,16 +114,16 @@ Status CheckFlat(const LabelledImage& image, std::string_view doing) {
 
 StatusOr<LabelledImage> OpenLabelledImage(const Folders& allowed, const std::string& store) {
   if (!zarr::IsStore(allowed, store)) {
-    return Refuse(store,
-                  "not a store: name a store in it, or a table of slides with --stores; "
-                  "`patchbay ingest` makes stores from slides");
+    return RefuseStore(store,
+                       "not a store: name a store in it, or a table of slides with --stores; "
+                       "`patchbay ingest` makes stores from slides");
   }
   const auto opened = zarr::OpenStore(allowed, store);
   if (!opened.ok()) {
     return About(WithCode(opened.status(), absl::StatusCode::kInvalidArgument), "import labels",
                  store);
   }
-  if (!opened->recorded) return Refuse(store, "not a store of `patchbay ingest`");
+  if (!opened->recorded) return RefuseStore(store, "not a store of `patchbay ingest`");
   PB_ASSIGN_OR_RETURN(const auto source, OpenImage(allowed, store));
   LabelledImage image;
   image.store = store;
@@ -134,7 +138,7 @@ StatusOr<LabelledImage> OpenLabelledImage(const Folders& allowed, const std::str
     PB_RETURN_IF_ERROR(FindPlace(PatchbayOf(*opened), image));
     return image;
   }
-  PB_RETURN_IF_ERROR(FindSource(PatchbayOf(*opened), image));
+  PB_RETURN_IF_ERROR(FindSourceSize(PatchbayOf(*opened), image));
   PB_RETURN_IF_ERROR(FindBounds(PatchbayOf(*opened), image));
   return image;
 }

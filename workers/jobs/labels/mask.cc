@@ -14,7 +14,9 @@ namespace {
 
 constexpr std::int64_t kMaxMaskChannels = 4;
 
-Status Refuse(std::string_view cause) { return InvalidArgument("import labels: mask: ", cause); }
+Status RefuseMask(std::string_view cause) {
+  return InvalidArgument("import labels: mask: ", cause);
+}
 
 class MaskRaster final : public LabelRaster {
  public:
@@ -81,9 +83,9 @@ StatusOr<LevelFit> LevelOf(const ImageLayout& layout, const LabelledImage& image
     if (own == image.levels[0]) return LevelFit{static_cast<int>(i), {1, own.y}, {1, own.x}};
   }
   const Extent& size = layout.levels[0].size;
-  return Refuse(StrCat(size.x, " x ", size.y, " pixels, and the store's level 0 has ",
-                       image.levels[0].x, " x ", image.levels[0].y,
-                       ": a mask of this slide at its full size is needed"));
+  return RefuseMask(StrCat(size.x, " x ", size.y, " pixels, and the store's level 0 has ",
+                           image.levels[0].x, " x ", image.levels[0].y,
+                           ": a mask of this slide at its full size is needed"));
 }
 
 }  // namespace
@@ -98,8 +100,8 @@ StatusOr<std::unique_ptr<LabelRaster>> DrawMask(const Folders& allowed,
   }
   const ImageLayout& layout = (*source)->layout();
   if (layout.dtype != DType::kUint8 || layout.channels > kMaxMaskChannels) {
-    return Refuse(StrCat(Counted(static_cast<std::uint64_t>(layout.channels), "channel"), " of ",
-                         NameOf(layout.dtype), ": its values are not 8-bit classes"));
+    return RefuseMask(StrCat(Counted(static_cast<std::uint64_t>(layout.channels), "channel"),
+                             " of ", NameOf(layout.dtype), ": its values are not 8-bit classes"));
   }
   PB_ASSIGN_OR_RETURN(const LevelFit fit, LevelOf(layout, request.image));
   PB_ASSIGN_OR_RETURN(auto values, plan::MaskValues(request.classes, request.site));

@@ -17,7 +17,7 @@ namespace patchbay::workers {
 namespace {
 
 /// Rows of a map decoded at a time, as many as its chunks have.
-constexpr std::int64_t kRowsAtOnce = 128;
+constexpr std::int64_t kBandRows = 128;
 constexpr double kOne = 254;              ///< probability 1 of bytes
 constexpr std::uint8_t kUncovered = 255;  ///< as a byte; NaN in halves
 
@@ -93,11 +93,11 @@ class ProbabilityRows {
 
   /// The sums up to each column of the image, and one more. Rows of one channel in order.
   StatusOr<const Sums*> Row(std::int64_t channel, std::int64_t y) {
-    const std::int64_t row = y_(y), band = row / kRowsAtOnce;
+    const std::int64_t row = y_(y), band = row / kBandRows;
     if (channel != channel_ || band != band_) PB_RETURN_IF_ERROR(ReadBand(channel, band));
     if (row == row_) return sums_.data();
     row_ = row;
-    const std::byte* from = band_values_.data() + row % kRowsAtOnce * x_.side * bytes_;
+    const std::byte* from = band_values_.data() + row % kBandRows * x_.side * bytes_;
     for (std::size_t x = 0; x < columns_.size(); ++x) {
       const double value = ValueAt(from + columns_[x] * bytes_);
       const bool is_there = !std::isnan(value);
@@ -129,7 +129,7 @@ class ProbabilityRows {
 
   Status ReadBand(std::int64_t channel, std::int64_t band) {
     PB_RETURN_IF_ERROR(StepOf(context_));
-    const std::int64_t top = band * kRowsAtOnce, height = std::min(kRowsAtOnce, y_.side - top);
+    const std::int64_t top = band * kBandRows, height = std::min(kBandRows, y_.side - top);
     zarr::Region region{{channel, top, 0}, {1, height, x_.side}};
     const auto bytes = static_cast<std::size_t>(height * x_.side * bytes_);
     if (bytes > band_values_.size()) {

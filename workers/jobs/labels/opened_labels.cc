@@ -15,24 +15,22 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr char kDoing[] = "export labels";
-constexpr std::int64_t kSlicesAtOnce = 32;
 /// In pixels: a centre that lies no further before an edge lies behind it, as centres on an edge
 /// do.
 constexpr double kOnEdge = 1e-6;
 
 Status OtherImage(const OpenedLabels& labels) {
-  return ErrorAbout(absl::StatusCode::kDataLoss, kDoing, labels.set.path,
+  return ErrorAbout(absl::StatusCode::kDataLoss, kExportLabels, labels.set.path,
                     "it does not match its image");
 }
 
 }  // namespace
 
 StatusOr<OpenedLabels> OpenLabels(TaskContext& context, const std::string& set) {
-  PB_ASSIGN_OR_RETURN(const auto manifest, FromJson<JobManifest>(context.manifest, kDoing));
+  PB_ASSIGN_OR_RETURN(const auto manifest, FromJson<JobManifest>(context.manifest, kExportLabels));
   const bool is_map = !manifest.label_rows.empty();
   if ((is_map ? manifest.label_rows.size() : manifest.images.size()) != 1) {
-    return InvalidArgument(kDoing, ": expected one store");
+    return InvalidArgument(kExportLabels, ": expected one store");
   }
   PB_ASSIGN_OR_RETURN(const std::string store,
                       context.MayRead(is_map ? manifest.label_rows[0].store : manifest.images[0]));
@@ -43,8 +41,9 @@ StatusOr<OpenedLabels> OpenLabels(TaskContext& context, const std::string& set) 
     return OpenClassMap(context, path, std::move(out.image));
   }
   PB_ASSIGN_OR_RETURN(out.set, zarr::OpenLabelSet(context.allowed, store, set));
-  PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(out.set.attributes, "classes", kDoing));
-  PB_ASSIGN_OR_RETURN(out.classes, plan::ClassTableFromJson(*classes, kDoing));
+  PB_ASSIGN_OR_RETURN(const Json* classes,
+                      JsonMember(out.set.attributes, "classes", kExportLabels));
+  PB_ASSIGN_OR_RETURN(out.classes, plan::ClassTableFromJson(*classes, kExportLabels));
   return out;
 }
 

@@ -19,6 +19,11 @@
 
 namespace patchbay::workers {
 
+/// The work that errors of an export name.
+inline constexpr char kExportLabels[] = "export labels";
+/// Slices of a volume that are read at a time.
+inline constexpr std::int64_t kSlicesAtOnce = 32;
+
 /// The pixels of a class map in its image; both begin at the same corner.
 struct MapGrid {
   Extent size;                               ///< its finest level's

@@ -14,7 +14,7 @@ namespace {
 constexpr double kMppTolerance = 0.05;
 constexpr std::size_t kUnknownNamesListed = 10;
 
-Status Refuse(std::string_view cause) {
+Status RefuseAnnotations(std::string_view cause) {
   return InvalidArgument("import labels: annotations: ", cause);
 }
 
@@ -23,8 +23,9 @@ Status CheckResolution(const Annotations& annotations, const LabelledImage& imag
   if (!annotations.mpp || !stored) return absl::OkStatus();
   const double slide = *stored * (image.ScaleY() + image.ScaleX()) / 2;
   if (std::abs(*annotations.mpp / slide - 1) <= kMppTolerance) return absl::OkStatus();
-  return Refuse(StrCat("drawn at ", *annotations.mpp, " um per pixel, and the slide has ",
-                       std::round(slide * 1e4) / 1e4, ": another slide's annotations"));
+  return RefuseAnnotations(StrCat("drawn at ", *annotations.mpp,
+                                  " um per pixel, and the slide has ",
+                                  std::round(slide * 1e4) / 1e4, ": another slide's annotations"));
 }
 
 /// Says which names the table lacks, or OK.
@@ -46,7 +47,7 @@ Status CheckNames(const Annotations& annotations, const plan::ClassTable& table,
         StrCat(text.empty() ? "" : ", ", "'", name, "' (", seen.first, " times, first as ",
                seen.second, nearest.empty() ? "" : StrCat("; did you mean '", nearest, "'?"), ")");
   }
-  return Refuse(
+  return RefuseAnnotations(
       StrCat("classes that the table does not have: ", text,
              ": add them as classes or aliases, or under skip",
              !unknown.contains(std::string(plan::kUnclassified)) ? ""
@@ -184,16 +185,16 @@ class OutlineRaster final : public LabelRaster {
 StatusOr<std::unique_ptr<LabelRaster>> DrawOutlines(const RasterRequest& request,
                                                     std::string_view text) {
   StatusOr<Annotations> annotations = ReadAnnotations(text, request.class_from);
-  if (!annotations.ok()) return Refuse(MessageOf(annotations.status()));
+  if (!annotations.ok()) return RefuseAnnotations(MessageOf(annotations.status()));
   PB_RETURN_IF_ERROR(CheckResolution(*annotations, request.image));
   PB_RETURN_IF_ERROR(CheckNames(*annotations, request.classes, request.class_from));
   const auto outlines = static_cast<std::int64_t>(annotations->outlines.size());
   auto drawing = std::make_unique<OutlineRaster>(request, std::move(*annotations));
   const results::DrawnLabelReport& report = drawing->report();
   if (outlines > report.skipped && report.outside == outlines - report.skipped) {
-    return Refuse(StrCat("none of its ", report.outside, " outlines lies on the slide (",
-                         request.image.source.x, " x ", request.image.source.y,
-                         " pixels): another slide's annotations"));
+    return RefuseAnnotations(StrCat("none of its ", report.outside, " outlines lies on the slide (",
+                                    request.image.source.x, " x ", request.image.source.y,
+                                    " pixels): another slide's annotations"));
   }
   return drawing;
 }

@@ -13,7 +13,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr char kDoing[] = "open label sets";
+constexpr char kOpenLabelSets[] = "open label sets";
 
 /// Names and values of the classes that pixels can have, by value.
 std::vector<std::pair<int, std::string>> ValuesOf(const plan::ClassTable& table) {
@@ -122,11 +122,11 @@ StatusOr<Readers> OpenReaders(const Folders& allowed, const std::string& store,
   Readers readers;
   for (const std::string& name : names) {
     PB_ASSIGN_OR_RETURN(zarr::OpenedLabelSet set, zarr::OpenLabelSet(allowed, store, name));
-    PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(set.attributes, "classes", kDoing));
-    PB_ASSIGN_OR_RETURN(plan::ClassTable table, plan::ClassTableFromJson(*classes, kDoing));
+    PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(set.attributes, "classes", kOpenLabelSets));
+    PB_ASSIGN_OR_RETURN(plan::ClassTable table, plan::ClassTableFromJson(*classes, kOpenLabelSets));
     if (readers.sets.empty()) readers.classes = table;
     if (ValuesOf(table) != ValuesOf(readers.classes)) {
-      return ErrorAbout(absl::StatusCode::kInvalidArgument, kDoing, store,
+      return ErrorAbout(absl::StatusCode::kInvalidArgument, kOpenLabelSets, store,
                         StrCat("the classes of '", name, "' are not those of '", names[0],
                                "': import both with one class table"));
     }
@@ -153,7 +153,7 @@ StatusOr<std::unique_ptr<LabelRaster>> DrawMajority(const Folders& allowed,
     const ImageLayout& layout = reader.source->layout();
     if (layout.channels != 1 || layout.dtype != DType::kUint8 ||
         layout.levels[0].size != request.image.levels[0]) {
-      return ErrorAbout(absl::StatusCode::kDataLoss, kDoing, set.path,
+      return ErrorAbout(absl::StatusCode::kDataLoss, kOpenLabelSets, set.path,
                         "it does not match its image");
     }
     reader.scratch = reader.source->MakeScratch();

@@ -10,12 +10,12 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::string_view kWhat = "labels payload";
+constexpr std::string_view kLabelsPayload = "labels payload";
 
 Status TakeTissue(const Json& payload, LabelsRequest& request) {
   PB_ASSIGN_OR_RETURN(
       const auto options,
-      ReadPayload<LabelsTissueOptions>(payload, kWhat,
+      ReadPayload<LabelsTissueOptions>(payload, kLabelsPayload,
                                        {"row", "slide", "store", "job_key", kTissueOptionsOfRows}));
   request.set = options.set;
   PB_ASSIGN_OR_RETURN(const TissueOptions asked, ParseTissueOptions(options.options));
@@ -38,26 +38,27 @@ StatusOr<TissueOptions> OwnOptions(const Json& payload, std::size_t row) {
 
 Status TakeReaders(const Json& payload, LabelsRequest& request) {
   PB_ASSIGN_OR_RETURN(const auto options,
-                      ReadPayload<LabelsMajorityOptions>(payload, kWhat, {"row", "sets"}));
-  PB_ASSIGN_OR_RETURN(request.readers, ReadersOf(payload, kWhat));
+                      ReadPayload<LabelsMajorityOptions>(payload, kLabelsPayload, {"row", "sets"}));
+  PB_ASSIGN_OR_RETURN(request.readers, ReadersOf(payload, kLabelsPayload));
   request.set = options.set;
   request.votes.first_wins = options.ties == "first";
   request.votes.least_votes = static_cast<std::size_t>(options.min_votes);
   if (request.votes.least_votes > request.readers.size()) {
-    return InvalidArgument(kWhat, ": --min-votes ", options.min_votes, ": there are ",
+    return InvalidArgument(kLabelsPayload, ": --min-votes ", options.min_votes, ": there are ",
                            request.readers.size(), " sets");
   }
   const auto& readers = request.readers;
   if (std::find(readers.begin(), readers.end(), request.set) == readers.end()) {
     return absl::OkStatus();
   }
-  return InvalidArgument(kWhat, ": --set ", request.set, ": it is one of the sets that vote");
+  return InvalidArgument(kLabelsPayload, ": --set ", request.set,
+                         ": it is one of the sets that vote");
 }
 
 Status TakeAnnotations(const Json& payload, const Json& classes, LabelsRequest& request) {
   PB_ASSIGN_OR_RETURN(request.classes, plan::ClassTableFromJson(classes, "class table"));
-  PB_ASSIGN_OR_RETURN(const auto options,
-                      ReadPayload<LabelsImportOptions>(payload, kWhat, {"classes", "row"}));
+  PB_ASSIGN_OR_RETURN(const auto options, ReadPayload<LabelsImportOptions>(payload, kLabelsPayload,
+                                                                           {"classes", "row"}));
   request.set = options.set;
   request.dry_run = options.dry_run;
   request.clip = options.clip;
@@ -70,8 +71,8 @@ Status TakeAnnotations(const Json& payload, const Json& classes, LabelsRequest& 
 
 StatusOr<LabelsRequest> LabelsRequestOf(const TaskContext& context) {
   PB_ASSIGN_OR_RETURN(auto manifest, FromJson<JobManifest>(context.manifest, "labels manifest"));
-  PB_ASSIGN_OR_RETURN(const auto payload,
-                      FromJson<LabelsPayload>(context.payload, kWhat, UnknownKeys::kSkipped));
+  PB_ASSIGN_OR_RETURN(const auto payload, FromJson<LabelsPayload>(context.payload, kLabelsPayload,
+                                                                  UnknownKeys::kSkipped));
   LabelsRequest request;
   PB_RETURN_IF_ERROR(!payload.sets.empty() ? TakeReaders(context.payload, request)
                      : payload.classes.is_null()
@@ -81,7 +82,7 @@ StatusOr<LabelsRequest> LabelsRequestOf(const TaskContext& context) {
     return InvalidArgument("import labels: set '", request.set, "': ", zarr::kSetNameRule);
   }
   if (payload.store.find('/') != std::string::npos || payload.store.starts_with('.')) {
-    return InvalidArgument(kWhat, ": store: not the name of a store");
+    return InvalidArgument(kLabelsPayload, ": store: not the name of a store");
   }
   if (!payload.store.empty()) manifest.label_rows = {{StrCat(manifest.out, "/", payload.store)}};
   request.rows = std::move(manifest.label_rows);
@@ -93,7 +94,7 @@ StatusOr<LabelsRequest> LabelsRequestOf(const TaskContext& context) {
                            kMaxSlides);
   }
   if (request.row >= request.rows.size()) {
-    return InvalidArgument(kWhat, ": row ", request.row, " is not in the manifest");
+    return InvalidArgument(kLabelsPayload, ": row ", request.row, " is not in the manifest");
   }
   if (request.tissue) {
     PB_ASSIGN_OR_RETURN(const TissueOptions own, OwnOptions(context.payload, request.row));

@@ -9,8 +9,6 @@
 namespace patchbay::workers {
 namespace {
 
-Status Refuse(std::string_view cause) { return InvalidArgument("import labels: ", cause); }
-
 StatusOr<VoxelClasses> ByValue(const plan::ClassTable& table, const std::string& site,
                                LabelVolume labels) {
   PB_ASSIGN_OR_RETURN(auto meaning, plan::MaskValues(table, site));
@@ -51,7 +49,8 @@ StatusOr<std::vector<Stroke>> StrokesOf(const plan::ClassTable& table, const Lab
     by_class[named.index].push_back({i, static_cast<std::uint8_t>(value)});
   }
   if (!unknown.empty()) {
-    return Refuse(StrCat("segments that the class table does not have: ", StrJoin(unknown, ", ")));
+    return InvalidArgument("import labels: segments that the class table does not have: ",
+                           StrJoin(unknown, ", "));
   }
   for (const auto& one : by_class) strokes.insert(strokes.end(), one.begin(), one.end());
   return strokes;

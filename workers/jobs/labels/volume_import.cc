@@ -34,11 +34,10 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::int64_t kSlicesAtOnce = 32;
 /// The most of a class that may lie outside; more is another scan's mask, or a shifted one.
 constexpr double kMostLost = 0.01;
 
-Status Refuse(std::string_view cause) { return InvalidArgument("import labels: ", cause); }
+Status RefuseImport(std::string_view cause) { return InvalidArgument("import labels: ", cause); }
 
 /// The labels of a volume on its grid, and how they came to be.
 struct VolumeLabels {
@@ -64,7 +63,7 @@ StatusOr<std::string> CheckFrame(const std::string& key, const LabelledImage& im
   if (frame.empty() || known.empty() || key.empty()) return std::string("unknown");
   const std::string hashed = PseudonymOf(key, "frame_of_reference", frame);
   if (std::find(known.begin(), known.end(), hashed) != known.end()) return std::string("matches");
-  return Refuse(
+  return RefuseImport(
       "the segmentation has another frame of reference than the image: it is of another scan");
 }
 
@@ -77,14 +76,15 @@ bool IsForeground(const plan::ClassTable& table, const plan::LabelClass& one) {
 Status CheckPlaced(const plan::ClassTable& table, const std::vector<std::uint8_t>& drawn,
                    const VolumeLabels& labels) {
   if (labels.fit.covered == 0) {
-    return Refuse("the segmentation lies outside the image: their places in the patient differ");
+    return RefuseImport(
+        "the segmentation lies outside the image: their places in the patient differ");
   }
   const std::uint8_t uncovered = UncoveredClass(table);
   const auto is_drawn = [&](std::uint8_t value) { return value != uncovered; };
   const bool has_any = std::any_of(drawn.begin(), drawn.end(), is_drawn);
   const bool has_here = std::any_of(labels.voxels.begin(), labels.voxels.end(), is_drawn);
   if (!has_any || has_here) return absl::OkStatus();
-  return Refuse("all marked voxels of the segmentation lie outside the image");
+  return RefuseImport("all marked voxels of the segmentation lie outside the image");
 }
 
 /// Describes each class that has 1 % or more of its voxels outside the image, or none on it; ""
@@ -187,7 +187,7 @@ StatusOr<VolumeLabels> ReadOntoImage(TaskContext& context, const LabelsRequest& 
   }
   const std::string losses = LossesOf(request.classes, labels);
   if (losses.empty() || request.clip || is_map) return labels;
-  return Refuse(
+  return RefuseImport(
       StrCat(losses, ": of another scan, or shifted; --clip imports the part on the image"));
 }
 
@@ -292,7 +292,7 @@ StatusOr<std::vector<CountedClasses>> CountClasses(TaskContext& context,
   std::vector<CountedClasses> counted;
   if (!IsCounted(layout.dtype) && layout.channels > 1) return counted;
   if (!IsCounted(layout.dtype)) {
-    return Refuse(StrCat("a volume of ", NameOf(layout.dtype), ", not of Hounsfield units"));
+    return RefuseImport(StrCat("a volume of ", NameOf(layout.dtype), ", not of Hounsfield units"));
   }
   for (int channel = 0; channel < layout.channels; ++channel) {
     PB_ASSIGN_OR_RETURN(CountedClasses one,
@@ -315,8 +315,8 @@ Json StatisticsOf(const std::vector<CountedClasses>& channels) {
 /// The index files of the label image, by name.
 using IndexFiles = std::vector<std::pair<std::string, std::string>>;
 
-zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
-                            const VolumeLabels& labels, const IndexFiles& files) {
+zarr::ImageStoreSpec VolumeSpecOf(const LabelsRequest& request, const ImportRow& row,
+                                  const VolumeLabels& labels, const IndexFiles& files) {
   zarr::ImageStoreSpec spec = RevisionSpec(request, row, labels.counts);
   spec.settings = zarr::VolumeLabelSettings();
   Json& own = spec.attributes["labels"];
@@ -329,9 +329,9 @@ zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
   return spec;
 }
 
-results::VolumeLabelReport ReportOf(const LabelsRequest& request, const ImportRow& row,
-                                    const VolumeLabels& labels,
-                                    const plan::ComponentIndex& components) {
+results::VolumeLabelReport VolumeReportOf(const LabelsRequest& request, const ImportRow& row,
+                                          const VolumeLabels& labels,
+                                          const plan::ComponentIndex& components) {
   const Affine& a = row.image.affine;
   const double ml = std::abs(Dot(Cross(a.x, a.y), a.z)) * 1e-3;
   results::VolumeLabelReport report = labels.report;
@@ -374,7 +374,7 @@ StatusOr<TaskOutput> ImportVolume(TaskContext& context, const LabelsRequest& req
       const plan::ComponentIndex components,
       FindComponents(request.classes, labels.voxels, size, AvailableMemory(), progress));
   TaskOutput output;
-  results::VolumeLabelReport report = ReportOf(request, row, labels, components);
+  results::VolumeLabelReport report = VolumeReportOf(request, row, labels, components);
   if (request.dry_run) {
     output.result = DumpJson(JsonOf(report));
     return output;
@@ -387,7 +387,7 @@ StatusOr<TaskOutput> ImportVolume(TaskContext& context, const LabelsRequest& req
     files.emplace_back(plan::ClassHistogramsFileOf(i),
                        plan::EncodeClassHistograms(channels[i].histograms));
   }
-  zarr::ImageStoreSpec spec = SpecOf(request, row, labels, files);
+  zarr::ImageStoreSpec spec = VolumeSpecOf(request, row, labels, files);
   if (Json statistics = StatisticsOf(channels); !statistics.is_null()) {
     spec.attributes["labels"]["value_statistics"] = std::move(statistics);
   }

@@ -62,15 +62,15 @@ StatusOr<NormalisingNumbers> OfHistogram(const Json& recorded, const plan::Volum
 }
 
 /// A member of the record of a channel; null where there is none.
-Json RecordedOf(const CountedChannel& channel, const char* name) {
+Json RecordedMember(const CountedChannel& channel, const char* name) {
   return channel.recorded.is_object() ? channel.recorded.value(name, Json()) : Json();
 }
 
 StatusOr<NormalisingNumbers> OfImage(const CountedChannel& channel,
                                      const plan::VolumeNeeds& needs) {
-  const Json counted = RecordedOf(channel, "value_histogram");
+  const Json counted = RecordedMember(channel, "value_histogram");
   if (!counted.is_null()) return OfHistogram(counted, needs);
-  const Json recorded = RecordedOf(channel, "value_statistics");
+  const Json recorded = RecordedMember(channel, "value_statistics");
   if (recorded.is_null()) return Missing("counts of its values");
   PB_ASSIGN_OR_RETURN(const auto found,
                       FromJson<plan::FloatStatistics>(recorded, "value_statistics"));
@@ -125,7 +125,7 @@ StatusOr<NormalisingNumbers> NumbersOf(const Folders& allowed, const CountedChan
   const auto found = [&]() -> StatusOr<NormalisingNumbers> {
     if (wanted.over == plan::kOverMask) return OfMask(allowed, channel, needs);
     if (wanted.over != plan::kOverBody) return OfImage(channel, needs);
-    const Json recorded = RecordedOf(channel, "body_histogram");
+    const Json recorded = RecordedMember(channel, "body_histogram");
     return recorded.is_null() ? Missing("body histogram") : OfHistogram(recorded, needs);
   }();
   if (found.ok()) return found;

@@ -18,7 +18,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::string_view kWhat = "lock images";
+constexpr std::string_view kLockImages = "lock images";
 
 struct Locked {
   plan::FoundImage found;
@@ -70,7 +70,8 @@ StatusOr<Locked> LockImage(TaskContext& context, const ImageList& list, const pl
 }  // namespace
 
 StatusOr<TaskOutput> RunLockImages(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const auto request, FromJson<plan::LockRequest>(context.payload, kWhat));
+  PB_ASSIGN_OR_RETURN(const auto request,
+                      FromJson<plan::LockRequest>(context.payload, kLockImages));
   PB_ASSIGN_OR_RETURN(const plan::RunConfig config,
                       plan::RunConfigFromJson(context.ops, request.config));
   PB_ASSIGN_OR_RETURN(const ImageList list, ListImages(context));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 #include "workers/jobs/task/task.h"
 
@@ -33,6 +34,9 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context);
 /// manifest: as for stream.plan. Result: plan::FoundImages. Any image that cannot be read is an
 /// error.
 StatusOr<TaskOutput> RunLockImages(TaskContext& context);
+
+/// The work that errors of a plan name.
+inline constexpr std::string_view kPlanStream = "plan stream";
 
 inline constexpr std::size_t kMaxSkippedNamed = 1'000;
 

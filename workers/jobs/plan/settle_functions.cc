@@ -15,14 +15,15 @@
 namespace patchbay::workers {
 namespace {
 
-Status AtKey(const plan::OwnFunction& function, std::string_view member, const Status& status) {
+Status AtFunctionKey(const plan::OwnFunction& function, std::string_view member,
+                     const Status& status) {
   return Annotate(status, StrCat("plan stream: key '", function.key, ".", member, "'"));
 }
 
 Status CheckStated(const plan::OwnFunction& function, const char* member, const std::string& stated,
                    const std::string& found) {
   if (stated.empty() || stated == found) return absl::OkStatus();
-  return AtKey(function, member, InvalidArgument("this is ", found));
+  return AtFunctionKey(function, member, InvalidArgument("this is ", found));
 }
 
 /// Loaded alone: a process of several would not say whose memory or imports were at fault.
@@ -58,7 +59,8 @@ Status SettleFunctions(TaskContext& context, plan::RunConfig& config) {
     context.subjects.Add(paths[i], {SubjectKind::kNone, 0, "the file"});
     StatusOr<FunctionFile> file = ReadFunctionFile(context.functions, context.rights, paths[i]);
     if (!file.ok()) {
-      return AtKey(function, "file", WithCode(file.status(), absl::StatusCode::kInvalidArgument));
+      return AtFunctionKey(function, "file",
+                           WithCode(file.status(), absl::StatusCode::kInvalidArgument));
     }
     const std::string sha256 = file->digest.Hex();
     PB_RETURN_IF_ERROR(CheckStated(function, "sha256", function.sha256, sha256));

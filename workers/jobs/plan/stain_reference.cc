@@ -26,7 +26,8 @@ constexpr std::size_t kMaxColourBytes = std::size_t{32} << 20;
 Status NoReference(std::string_view cause) { return InvalidArgument(cause); }
 
 /// An error whose cure is another reference, as one of the config's key; others as they are.
-Status AtKey(const plan::RunConfig& config, const std::string& scanner, const Status& status) {
+Status AtReferenceKey(const plan::RunConfig& config, const std::string& scanner,
+                      const Status& status) {
   if (!absl::IsInvalidArgument(status) && !absl::IsNotFound(status) &&
       !absl::IsPermissionDenied(status) && !absl::IsDataLoss(status)) {
     return status;
@@ -211,7 +212,7 @@ Status SettleStainReferences(TaskContext& context, plan::RunConfig& config,
   if (normalize->NeedsCohort()) {
     const StatusOr<Json> medians = CohortReference(images, normalize->profile);
     if (!medians.ok()) {
-      return AtKey(config, normalize->IsByScanner() ? "cohort" : "", medians.status());
+      return AtReferenceKey(config, normalize->IsByScanner() ? "cohort" : "", medians.status());
     }
     plan::SettleCohortReferences(config, *medians);
   }
@@ -221,7 +222,7 @@ Status SettleStainReferences(TaskContext& context, plan::RunConfig& config,
     if (plan::IsPictureReference(name)) {
       fit = PictureReference(context, *normalize, StainColoursOf(config), scanner);
     }
-    if (!fit.ok()) return AtKey(config, scanner, fit.status());
+    if (!fit.ok()) return AtReferenceKey(config, scanner, fit.status());
     plan::SettleStainReference(config, scanner, *fit);
   }
   return absl::OkStatus();
@@ -235,7 +236,7 @@ StatusOr<Json> PictureReferencesOf(TaskContext& context, const plan::RunConfig& 
   for (const auto& [scanner, name] : normalize->Unsettled()) {
     if (!plan::IsPictureReference(name)) continue;
     const StatusOr<Json> fit = PictureReference(context, *normalize, colours, scanner);
-    if (!fit.ok()) return AtKey(config, scanner, fit.status());
+    if (!fit.ok()) return AtReferenceKey(config, scanner, fit.status());
     pictures[scanner] = {{"profile", plan::NameOf(normalize->profile)},
                          {"icc_to_srgb", colours == StainColours::kSrgb},
                          {"fit", *fit}};

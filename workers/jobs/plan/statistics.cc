@@ -14,9 +14,11 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::string_view kDoing = "lock: ct_normalize";
+constexpr std::string_view kLockCtNormalize = "lock: ct_normalize";
 
-Status Refuse(std::string_view cause) { return InvalidArgument(kDoing, ": ", cause); }
+Status RefuseCtNormalize(std::string_view cause) {
+  return InvalidArgument(kLockCtNormalize, ": ", cause);
+}
 
 /// Names of the classes that count.
 std::vector<std::string> ForegroundClasses(const plan::RunConfig& config,
@@ -32,20 +34,22 @@ std::vector<std::string> ForegroundClasses(const plan::RunConfig& config,
 Status AddImage(const Folders& allowed, const plan::RunConfig& config, const TrainingImage& image,
                 plan::ClassHistograms& sum) {
   if (image.channels > 1) {
-    return Refuse(StrCat("its numbers are those of one channel, and ", image.channels,
-                         " are read: choose one by patch.channels, or state the numbers"));
+    return RefuseCtNormalize(
+        StrCat("its numbers are those of one channel, and ", image.channels,
+               " are read: choose one by patch.channels, or state the numbers"));
   }
   const Status is_hu = CheckHu(image.modality);
-  if (!is_hu.ok()) return Annotate(is_hu, kDoing);
+  if (!is_hu.ok()) return Annotate(is_hu, kLockCtNormalize);
   const std::string& name = config.labels.set;
   const auto locked = image.sets.find(name);
   if (locked == image.sets.end()) {
-    return Refuse(StrCat("no label set '", name, "': `patchbay labels import` makes it"));
+    return RefuseCtNormalize(
+        StrCat("no label set '", name, "': `patchbay labels import` makes it"));
   }
   PB_ASSIGN_OR_RETURN(const zarr::OpenedLabelSet set,
                       zarr::OpenLabelRevision(allowed, image.path, name, locked->second));
   const auto histograms = ClassHistogramsOf(allowed, set, name, image.channel);
-  return histograms.ok() ? sum.Merge(*histograms) : Annotate(histograms.status(), kDoing);
+  return histograms.ok() ? sum.Merge(*histograms) : Annotate(histograms.status(), kLockCtNormalize);
 }
 
 StatusOr<plan::HuHistogram> ForegroundIn(const plan::RunConfig& config,
@@ -53,7 +57,9 @@ StatusOr<plan::HuHistogram> ForegroundIn(const plan::RunConfig& config,
   plan::HuHistogram sum;
   for (const std::string& one : ForegroundClasses(config, all)) {
     const plan::ClassHistogram* found = all.Find(one);
-    if (found == nullptr) return Refuse(StrCat("no training image has a class '", one, "'"));
+    if (found == nullptr) {
+      return RefuseCtNormalize(StrCat("no training image has a class '", one, "'"));
+    }
     for (const auto& [hu, count] : found->counts) sum[hu] += count;
   }
   return sum;
@@ -84,10 +90,10 @@ StatusOr<Json> ForegroundOf(TaskContext& context, const plan::RunConfig& config,
   PB_ASSIGN_OR_RETURN(const plan::HuHistogram sum, ForegroundIn(config, all));
   const auto window = plan::FindWindow(config);
   const auto found = plan::StatisticsOf(sum, window);
-  if (!found) return Refuse("no voxel of the training images is foreground");
+  if (!found) return RefuseCtNormalize("no voxel of the training images is foreground");
   if (!(found->lower < found->upper) || !(found->std > 0)) {
-    return Refuse(StrCat("the ", found->voxels,
-                         " voxels of foreground have one value between their percentiles"));
+    return RefuseCtNormalize(StrCat(
+        "the ", found->voxels, " voxels of foreground have one value between their percentiles"));
   }
   return Json{
       {"lower", found->lower},   {"upper", found->upper},

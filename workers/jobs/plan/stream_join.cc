@@ -34,7 +34,6 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::string_view kDoing = "plan stream";
 constexpr std::size_t kMisfitsNamed = 8;  ///< beside the first
 
 std::string HowCorrected(const results::ImageFacts& facts) {
@@ -137,7 +136,8 @@ Status OfDataset(const Status& status, const std::vector<std::size_t>& numbers) 
 
 Status ErrorOf(const DatasetImages& joined, std::size_t at, std::string_view cause,
                std::string_view advice = "") {
-  return ErrorAbout(absl::StatusCode::kInvalidArgument, kDoing, ImageOf(joined, at), cause, advice);
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, kPlanStream, ImageOf(joined, at), cause,
+                    advice);
 }
 
 /// "plan stream: A: <of a>, but B has <of b>; <advice>", of two images by their place.
@@ -286,8 +286,8 @@ Status CheckUnits(const plan::Plan& plan, const DatasetImages& joined) {
     const Status is_hu = CheckAllHu(joined.modalities[i], joined.channels[i], asks);
     if (is_hu.ok()) continue;
     const std::string settles = OutcomeOf(is_hu).advice;
-    return About(WithAdvice(is_hu, op ? settles : StrCat("state patch.fill; ", settles)), kDoing,
-                 ImageOf(joined, i));
+    return About(WithAdvice(is_hu, op ? settles : StrCat("state patch.fill; ", settles)),
+                 kPlanStream, ImageOf(joined, i));
   }
   return absl::OkStatus();
 }
@@ -329,7 +329,7 @@ Status CheckPatches(const plan::RunConfig& config, const DatasetImages& joined) 
   for (std::size_t i = 0; i < joined.images.size(); ++i) {
     const Status fits = plan::CheckPatchOf(config, joined.images[i]);
     if (fits.ok()) continue;
-    return About(fits, kDoing, ImageOf(joined, i));
+    return About(fits, kPlanStream, ImageOf(joined, i));
   }
   return absl::OkStatus();
 }
@@ -339,7 +339,7 @@ Status CheckTiles(const plan::RunConfig& config, const DatasetImages& joined) {
   for (std::size_t i = 0; i < joined.images.size(); ++i) {
     if (!joined.tiles[i]) continue;
     const Status fits = CheckTilePatches(config, joined.images[i], *joined.tiles[i]);
-    if (!fits.ok()) return About(fits, kDoing, ImageOf(joined, i));
+    if (!fits.ok()) return About(fits, kPlanStream, ImageOf(joined, i));
   }
   return absl::OkStatus();
 }
@@ -363,7 +363,7 @@ Status CheckRgb(const plan::RunConfig& config, const DatasetImages& joined) {
   const std::string needs = StrCat("key '", op.key, "': it needs red, green and blue, and ");
   const std::vector<std::string> colours = {"red", "green", "blue"};
   if (!config.channels.empty() && config.channels != colours) {
-    return InvalidArgument(kDoing, ": ", needs, "patch.channels names ",
+    return InvalidArgument(kPlanStream, ": ", needs, "patch.channels names ",
                            NamesText(config.channels));
   }
   for (std::size_t i = 0; i < joined.images.size(); ++i) {
@@ -465,7 +465,7 @@ Status CheckChain(const plan::Plan& plan, const DatasetImages& joined) {
   PB_ASSIGN_OR_RETURN(const ops::Chain chain, ops::Chain::Compile(ChainOptionsOf(plan)));
   for (std::size_t i = 0; i < plan.images().size(); ++i) {
     const Status fits = chain.CheckImage(plan.FactsOf(static_cast<std::uint32_t>(i)));
-    if (!fits.ok()) return About(fits, kDoing, ImageOf(joined, i));
+    if (!fits.ok()) return About(fits, kPlanStream, ImageOf(joined, i));
   }
   return absl::OkStatus();
 }

@@ -41,31 +41,31 @@ namespace {
 
 constexpr std::size_t kDigitsShown = 12;
 
-Status Refuse(std::string_view cause) {
+Status RefusePinned(std::string_view cause) {
   return FailedPrecondition(cause, "; `patchbay lock --update` takes it as it is now");
 }
 
 /// FailedPrecondition unless the image has the digest it is pinned to.
 Status CheckPinned(const plan::RowPins& pins, const Digest& digest) {
   if (pins.image == digest) return absl::OkStatus();
-  return Refuse(StrCat("its digest is ", digest.Hex().substr(0, kDigitsShown),
-                       "..., the run's lock has ", pins.image.Hex().substr(0, kDigitsShown),
-                       "...: it was changed, replaced or made again"));
+  return RefusePinned(StrCat("its digest is ", digest.Hex().substr(0, kDigitsShown),
+                             "..., the run's lock has ", pins.image.Hex().substr(0, kDigitsShown),
+                             "...: it was changed, replaced or made again"));
 }
 
 /// The revision of a label set that the image is pinned to; FailedPrecondition without one.
 StatusOr<Digest> PinnedSet(const plan::RowPins& pins, const std::string& set) {
   const auto found = pins.sets.find(set);
   if (found != pins.sets.end()) return found->second;
-  return Refuse(StrCat("the run's lock has no revision of its label set '", set, "'"));
+  return RefusePinned(StrCat("the run's lock has no revision of its label set '", set, "'"));
 }
 
-Status Refuse(const std::string& path, const std::string& set, std::string_view cause) {
+Status RefuseLabelSet(const std::string& path, const std::string& set, std::string_view cause) {
   return ErrorAbout(absl::StatusCode::kInvalidArgument, "plan stream", path,
                     StrCat("key 'labels.set': '", set, "': ", cause));
 }
 
-Status Refuse(const std::string& path, const std::string& set, const Status& why) {
+Status RefuseLabelSet(const std::string& path, const std::string& set, const Status& why) {
   return About(Annotate(WithCode(why, absl::StatusCode::kInvalidArgument),
                         StrCat("key 'labels.set': '", set, "'")),
                "plan stream", path);
@@ -86,16 +86,17 @@ StatusOr<plan::ImageLabels> LabelSetOf(const Folders& allowed, const std::string
                                        const std::string& set, const LabelRevision& revision,
                                        const plan::PlannedImage& image) {
   if (!zarr::IsStore(allowed, path)) {
-    return Refuse(path, set,
-                  "a slide has no label sets: `patchbay ingest` makes a store of it, "
-                  "`patchbay labels import` its sets");
+    return RefuseLabelSet(path, set,
+                          "a slide has no label sets: `patchbay ingest` makes a store of it, "
+                          "`patchbay labels import` its sets");
   }
   const StatusOr<zarr::OpenedLabelSet> opened = OpenRevision(allowed, path, set, revision);
-  if (!opened.ok()) return Refuse(path, set, opened.status());
+  if (!opened.ok()) return RefuseLabelSet(path, set, opened.status());
   const StatusOr<std::unique_ptr<ImageSource>> source = OpenImage(allowed, opened->path);
-  if (!source.ok()) return Refuse(path, set, source.status());
+  if (!source.ok()) return RefuseLabelSet(path, set, source.status());
   if (!Fits((*source)->layout(), image.size)) {
-    return Refuse(path, set, "its label image does not have the image's levels; import it again");
+    return RefuseLabelSet(path, set,
+                          "its label image does not have the image's levels; import it again");
   }
   plan::ImageLabels labels;
   labels.digest = opened->digest;
@@ -169,9 +170,7 @@ StatusOr<results::ImageFacts> SettleFacts(const plan::PlannedRow* listed, Opened
   return facts;
 }
 
-constexpr std::string_view kDoing = "plan stream";
-
-constexpr std::string_view kWhat = "stream.open";
+constexpr std::string_view kStreamOpen = "stream.open";
 constexpr std::size_t kMaxFaultBytes = 512;
 
 struct Group : OpenRequest {
@@ -188,11 +187,12 @@ StatusOr<Group> GroupOf(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const Json list, ParseJson(context.inputs[0], "list of images"));
   context.inputs.clear();
   Group group;
-  PB_RETURN_IF_ERROR(ReadJson(context.payload, JsonPlace(kWhat), static_cast<OpenRequest&>(group)));
+  PB_RETURN_IF_ERROR(
+      ReadJson(context.payload, JsonPlace(kStreamOpen), static_cast<OpenRequest&>(group)));
   if (!group.config.is_null()) {
     PB_ASSIGN_OR_RETURN(group.sampled, plan::RunConfigFromJson(context.ops, group.config));
   }
-  PB_ASSIGN_OR_RETURN(group.list, FromJson<ImageList>(list, kWhat));
+  PB_ASSIGN_OR_RETURN(group.list, FromJson<ImageList>(list, kStreamOpen));
   const std::vector<std::string> paths = group.list.Paths();
   if (group.count < 1 || group.first > paths.size() || group.count > paths.size() - group.first) {
     return InvalidArgument("stream.open: payload: not images of the list");
@@ -220,11 +220,11 @@ bool IsFault(const Status& status) {
 }
 
 Status CannotUse(const std::string& path, std::string_view why) {
-  return ErrorAbout(absl::StatusCode::kInvalidArgument, kDoing, path, why);
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, kPlanStream, path, why);
 }
 
 Status CannotUse(const std::string& path, const Status& why) {
-  return About(WithCode(why, absl::StatusCode::kInvalidArgument), kDoing, path);
+  return About(WithCode(why, absl::StatusCode::kInvalidArgument), kPlanStream, path);
 }
 
 Status AddStain(TaskContext& context, const std::string& path, const Group& group,
@@ -257,7 +257,7 @@ Status AddIcc(const Folders& allowed, const std::string& path, plan::PlannedImag
     planned.icc->fallback = plan::IccFallback::kUnusable;
     return absl::OkStatus();
   }
-  if (!lookup.ok()) return About(lookup.status(), kDoing, path);
+  if (!lookup.ok()) return About(lookup.status(), kPlanStream, path);
   if (*lookup == nullptr) {
     planned.icc->fallback = plan::IccFallback::kNoProfile;
   } else {
@@ -413,7 +413,7 @@ Status AddSets(const Folders& allowed, const Group& group, const plan::RowPins* 
   }
   if (!group.sampled) return absl::OkStatus();
   const auto places = LoadPlaces(allowed, *group.sampled, row.image, store, revisions);
-  if (!places.ok()) return About(places.status(), kDoing, path);
+  if (!places.ok()) return About(places.status(), kPlanStream, path);
   row.image.indexes = places->indexes;
   row.image.places = places->places.Counts();
   return absl::OkStatus();
@@ -456,7 +456,7 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     }
     return row;
   }
-  const Status status = About(opened.status(), kDoing, path);
+  const Status status = About(opened.status(), kPlanStream, path);
   // A run that is locked has all of its images or does not start.
   if (group.on_bad_image == plan::OnBadImage::kFail || pins != nullptr || !IsFault(status)) {
     return status;

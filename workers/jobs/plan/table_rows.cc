@@ -14,7 +14,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::string_view kWhat = "stream.plan: table";
+constexpr std::string_view kStreamTable = "stream.plan: table";
 
 /// The stores that lie in `folder` itself, by content; of a content that has two, the name of the
 /// other is in `doubles`.
@@ -56,7 +56,7 @@ StatusOr<ImageList> ListRows(TaskContext& context) {
                       FromJson<plan::StreamManifest>(context.manifest, "stream manifest"));
   const std::vector<plan::PlannedRow>& rows = manifest.table->rows;
   if (manifest.images.size() != 1 || rows.empty() || rows.size() > kMaxDatasetImages) {
-    return InvalidArgument(kWhat, ": not the rows of a table");
+    return InvalidArgument(kStreamTable, ": not the rows of a table");
   }
   StoresByContent stores;
   std::set<std::string> doubles;
@@ -102,11 +102,11 @@ StatusOr<std::vector<plan::PlannedRow>> RowsOf(const Json& manifest, std::size_t
                                                std::size_t first, std::size_t count) {
   std::vector<plan::PlannedRow> rows;
   if (!IsTable(manifest)) return rows;
-  PB_ASSIGN_OR_RETURN(const Json* list, JsonMember(manifest["table"], "rows", kWhat));
+  PB_ASSIGN_OR_RETURN(const Json* list, JsonMember(manifest["table"], "rows", kStreamTable));
   if (!list->is_array() || list->size() != images) {
-    return InvalidArgument(kWhat, ": expected one row per image");
+    return InvalidArgument(kStreamTable, ": expected one row per image");
   }
-  const JsonPlace place(kWhat);
+  const JsonPlace place(kStreamTable);
   for (std::size_t i = first; i < first + count; ++i) {
     PB_RETURN_IF_ERROR(ReadJson((*list)[i], JsonPlace(place, i), rows.emplace_back()));
   }

@@ -18,8 +18,7 @@
 namespace patchbay::workers {
 namespace {
 
-/// Plots have points of their own.
-using Voxel = patchbay::Point;
+using Voxel = Point;
 
 constexpr double kLowHu = -160, kHighHu = 240;
 constexpr std::int64_t kMaxVoxels = std::int64_t{1} << 24;

@@ -19,13 +19,13 @@ namespace {
 using results::ScanRow;
 
 /// A store holds all levels, a third more than the finest; typical pixels take half their room.
-constexpr double kBytesOfStore = 4.0 / 3 / 2;
+constexpr double kBytesOfSlideStore = 4.0 / 3 / 2;
 
 std::uint64_t EstimatedBytes(const ImageLayout& layout) {
   const auto pixels = static_cast<double>(layout.levels.front().size.Pixels());
   const auto pixel_bytes =
       static_cast<double>(layout.channels) * static_cast<double>(SizeOf(layout.dtype));
-  return static_cast<std::uint64_t>(pixels * pixel_bytes * kBytesOfStore);
+  return static_cast<std::uint64_t>(pixels * pixel_bytes * kBytesOfSlideStore);
 }
 
 StatusOr<ScanRow> RowOf(TaskContext& context, const std::string& listed, bool hash) {

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using results::ScanRow;
 
 /// Typical voxels take half their room in a store.
-constexpr double kBytesOfStore = 0.5;
+constexpr double kBytesOfVolumeStore = 0.5;
 /// A verdict of headers: only the voxels can tell whether it is one that `ingest` takes.
 constexpr std::string_view kUnsure = "unsure";
 /// The least part of the unit slice normal along an axis of the patient; a plane tilted by more is
@@ -117,18 +117,18 @@ Status DescribeFile(const TaskContext& context, const FoundVolume& volume, ScanR
   row.pixel_mm = Rounded(Norm(file.affine.y));
   row.orientation = OrientationOf(file.affine.x, file.affine.y);
   row.estimated_bytes = static_cast<std::uint64_t>(
-      static_cast<double>(2 * raw.size.Pixels() * header->channels) * kBytesOfStore);
+      static_cast<double>(2 * raw.size.Pixels() * header->channels) * kBytesOfVolumeStore);
   return absl::OkStatus();
 }
 
-StatusOr<ScanRow> RowOf(TaskContext& context, const FoundVolume& volume,
-                        const ScanVolumesOptions& options) {
+StatusOr<ScanRow> VolumeRowOf(TaskContext& context, const FoundVolume& volume,
+                              const ScanVolumesOptions& options) {
   ScanRow row;
   row.path = volume.files.front();
   row.kind = NameOf(volume.format);
   row.source_bytes = BytesOfFiles(context, volume.files);
   row.estimated_bytes =
-      static_cast<std::uint64_t>(static_cast<double>(volume.voxel_bytes) * kBytesOfStore);
+      static_cast<std::uint64_t>(static_cast<double>(volume.voxel_bytes) * kBytesOfVolumeStore);
   if (volume.format == VolumeFormat::kDicom) {
     PB_ASSIGN_OR_RETURN(const DicomSeries series,
                         OpenSeries(context.allowed, volume.files, ProgressOf(context)));
@@ -164,7 +164,7 @@ StatusOr<ScannedVolumes> ScanVolumes(TaskContext& context, const std::string& pa
   ScannedVolumes scanned;
   const bool is_folder = !IsRegularFile(context.allowed, path);
   for (const FoundVolume& volume : found.volumes) {
-    StatusOr<ScanRow> row = RowOf(context, volume, options);
+    StatusOr<ScanRow> row = VolumeRowOf(context, volume, options);
     if (absl::IsCancelled(row.status())) return row.status();
     std::string mask;
     if (is_folder) {

@@ -12,7 +12,7 @@ namespace patchbay::workers {
 namespace {
 
 /// The frames of the strip that the payload's mask wants.
-StatusOr<std::vector<std::uint8_t>> WantedFrames(const SpectraTask& task, const SpectraGrid& grid) {
+StatusOr<std::vector<std::uint8_t>> FramesOfMask(const SpectraTask& task, const SpectraGrid& grid) {
   if (task.asked.mask.empty()) return std::vector<std::uint8_t>();
   PB_ASSIGN_OR_RETURN(const std::string bytes, LoadSpectraArray(task.folders, task.asked.mask));
   PB_ASSIGN_OR_RETURN(const ops::TissueMask tissue, DecodeTissueMask(bytes));
@@ -91,7 +91,7 @@ StatusOr<TaskOutput> RunSpectraStrip(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task));
   context.AddProgress();
   StripRequest request{*image.source, task.settings, task.asked.frames, {}};
-  PB_ASSIGN_OR_RETURN(request.wanted, WantedFrames(task, image.grid));
+  PB_ASSIGN_OR_RETURN(request.wanted, FramesOfMask(task, image.grid));
   PB_ASSIGN_OR_RETURN(StripResult result, MeasureStrip(context, request));
   PB_RETURN_IF_ERROR(CheckSpectraStamp(task));
   if (task.settings.coefficients && !result.damaged) {

@@ -17,7 +17,7 @@ constexpr std::uint64_t kMostInflation = 1032;
 constexpr int kZlibOrGzip = 15 + 32, kRaw = -15;
 
 Status Cut() { return DataLoss("read volume: the file ends before its voxels do"); }
-Status Damaged() { return DataLoss("read volume: the compressed bytes are damaged"); }
+Status DamagedStream() { return DataLoss("read volume: the compressed bytes are damaged"); }
 
 }  // namespace
 
@@ -55,7 +55,7 @@ struct ByteStream::State {
       out = out.subspan(take - inflater.avail_out);
       if (result == Z_STREAM_END) is_ended = true;
       if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
-        return Damaged();
+        return DamagedStream();
       }
     }
     return absl::OkStatus();
@@ -69,7 +69,7 @@ struct ByteStream::State {
     inflater.avail_out = static_cast<uInt>(passed.size());
     const int result = inflate(&inflater, Z_NO_FLUSH);
     is_ended = result == Z_STREAM_END;
-    if (result != Z_OK && !is_ended && result != Z_BUF_ERROR) return Damaged();
+    if (result != Z_OK && !is_ended && result != Z_BUF_ERROR) return DamagedStream();
     return passed.size() - inflater.avail_out;
   }
 };

@@ -68,7 +68,7 @@ bool MayShareFrame(const Volume& first, const Volume& channel) {
 }
 
 /// To a hundredth of a millimetre.
-double Rounded(double mm) { return std::round(mm * 100) / 100; }
+double RoundedMm(double mm) { return std::round(mm * 100) / 100; }
 
 /// The two voxels around a place along one axis, and the second one's weight.
 struct Between {
@@ -171,8 +171,8 @@ Status CheckSamePlace(const Volume& first, const Repairs& rules, Volume& channel
   const double apart_mm = CornersApartMm(first, channel);
   const double voxel_mm = std::max(LargestSideMm(first), LargestSideMm(channel));
   if (!(apart_mm <= voxel_mm)) {
-    found += StrCat(found.empty() ? "its" : ", and its", " corners lie up to ", Rounded(apart_mm),
-                    " mm from those of the first channel, more than a voxel (", Rounded(voxel_mm),
+    found += StrCat(found.empty() ? "its" : ", and its", " corners lie up to ", RoundedMm(apart_mm),
+                    " mm from those of the first channel, more than a voxel (", RoundedMm(voxel_mm),
                     " mm)");
   }
   if (found.empty()) return absl::OkStatus();

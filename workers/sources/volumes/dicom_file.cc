@@ -20,11 +20,9 @@ namespace patchbay::workers {
 namespace {
 
 constexpr std::size_t kPreambleBytes = 132;
-/// Values up to here are read with the header, longer ones not at all.
-constexpr Uint32 kMaxValueBytes = 4096;
 constexpr std::size_t kMaxFactBytes = 64;
 
-Status Refuse(std::string_view cause) { return InvalidArgument("read dicom: ", cause); }
+Status RefuseDicom(std::string_view cause) { return InvalidArgument("read dicom: ", cause); }
 
 std::vector<double> NumbersAt(DcmItem& item, unsigned group, unsigned element, std::size_t count) {
   return ToNumbers(DicomText(item, group, element), count);
@@ -180,7 +178,7 @@ void ReadGroups(DcmItem& groups, DicomFrame& frame, DicomFile& file) {
 Status ReadFrames(DcmItem& item, DicomFile& file) {
   const double count = DicomNumber(item, 0x0028, 0x0008).value_or(1);
   if (!(count >= 1 && count <= kMaxDicomFrames)) {
-    return Refuse(StrCat(count, " frames, not 1 to ", kMaxDicomFrames));
+    return RefuseDicom(StrCat(count, " frames, not 1 to ", kMaxDicomFrames));
   }
   DicomFrame base;
   base.image_type = DicomText(item, 0x0008, 0x0008);
@@ -214,8 +212,8 @@ void ReadPixelFormat(DcmItem& item, DicomFile& file) {
 Status CheckPixelFormat(const DicomFile& file) {
   if (!file.HasPixels()) return absl::OkStatus();
   if (file.rows > kMaxDicomSide || file.columns > kMaxDicomSide) {
-    return Refuse(StrCat(file.rows, " x ", file.columns, " pixels, more than ", kMaxDicomSide,
-                         " along a side"));
+    return RefuseDicom(StrCat(file.rows, " x ", file.columns, " pixels, more than ", kMaxDicomSide,
+                              " along a side"));
   }
   return absl::OkStatus();
 }
@@ -227,7 +225,7 @@ Status CheckExtent(const Folders& allowed, const DicomFile& file) {
                        static_cast<std::uint64_t>(std::max(file.samples, 1));
   const auto bytes_each = static_cast<std::uint64_t>(std::max(file.bits_allocated, 8) + 7) / 8;
   const Status extent = CheckFileExtent(file_bytes, samples * bytes_each);
-  return extent.ok() ? extent : Refuse(MessageOf(extent));
+  return extent.ok() ? extent : RefuseDicom(MessageOf(extent));
 }
 
 }  // namespace
@@ -253,8 +251,9 @@ bool LooksLikeDicom(const Folders& allowed, const std::string& path) {
 StatusOr<DicomFile> ReadDicomFile(const Folders& allowed, const std::string& path) {
   PB_ASSIGN_OR_RETURN(const DicomName opened, DicomName::OpenToRead(allowed, path));
   DcmFileFormat format;
-  const Status loaded = LoadDicom(allowed, opened, DicomExtent::kHeader, kMaxValueBytes, format);
-  if (!loaded.ok()) return Refuse(MessageOf(loaded));
+  const Status loaded =
+      LoadDicom(allowed, opened, DicomExtent::kHeader, kMaxDicomValueBytes, format);
+  if (!loaded.ok()) return RefuseDicom(MessageOf(loaded));
   DcmItem& item = *format.getDataset();
   DicomFile file;
   file.path = path;

@@ -59,6 +59,9 @@ class DicomName {
   UniqueFd fd_;
 };
 
+/// The `max_value_bytes` that files are parsed with.
+inline constexpr std::uint32_t kMaxDicomValueBytes = 4096;
+
 /// How much of a file is parsed.
 enum class DicomExtent { kHeader, kAll };  ///< kHeader: everything before the pixels
 

@@ -47,19 +47,19 @@ constexpr std::string_view kLosslessJpegLs = "1.2.840.10008.1.2.4.80";
 /// A progressive image may repeat passes over the whole frame; more than this is an attack.
 constexpr int kMaxScans = 128;
 
-Status Damaged(std::string_view codec, std::string_view cause) {
+Status DamagedFrame(std::string_view codec, std::string_view cause) {
   return DataLoss(codec, ": ", cause);
 }
 
 Status CheckSize(const JpegMarkers& image, const DicomFrameShape& shape) {
   if (image.rows != shape.rows || image.columns != shape.columns || image.components != 1) {
-    return Damaged("jpeg", StrCat(image.columns, " x ", image.rows, " pixels of ", image.components,
-                                  " components where the file states ", shape.columns, " x ",
-                                  shape.rows, " of 1"));
+    return DamagedFrame("jpeg", StrCat(image.columns, " x ", image.rows, " pixels of ",
+                                       image.components, " components where the file states ",
+                                       shape.columns, " x ", shape.rows, " of 1"));
   }
   if ((image.precision + 7) / 8 != shape.bits_allocated / 8) {
-    return Damaged("jpeg", StrCat("samples of ", image.precision, " bits where the file states ",
-                                  shape.bits_allocated));
+    return DamagedFrame("jpeg", StrCat("samples of ", image.precision,
+                                       " bits where the file states ", shape.bits_allocated));
   }
   return absl::OkStatus();
 }
@@ -70,9 +70,12 @@ Status CheckSyntax(const JpegMarkers& image, const DicomFrameShape& shape) {
   const bool is_lossless = is_first || shape.transfer_syntax == kLossless14;
   const bool is_allowed = is_lossless == (image.process == kJpegLossless) &&
                           image.process != kJpegLs && (!is_first || image.first == 1);
-  if (!is_allowed)
-    return Damaged("jpeg", "a coding process that its transfer syntax does not allow");
-  if (image.scans > kMaxScans) return Damaged("jpeg", StrCat("more than ", kMaxScans, " scans"));
+  if (!is_allowed) {
+    return DamagedFrame("jpeg", "a coding process that its transfer syntax does not allow");
+  }
+  if (image.scans > kMaxScans) {
+    return DamagedFrame("jpeg", StrCat("more than ", kMaxScans, " scans"));
+  }
   return absl::OkStatus();
 }
 
@@ -99,8 +102,8 @@ Status Decode(std::span<const std::byte> bytes, bool is_signed, std::span<std::b
   const OFCondition decoded =
       decoder.decode(from, static_cast<Uint32>(bytes.size()), reinterpret_cast<Uint8*>(out.data()),
                      static_cast<Uint32>(out.size()), is_signed ? OFTrue : OFFalse);
-  if (decoded.bad()) return Damaged("jpeg", decoded.text());
-  return decoder.has_warned() ? Damaged("jpeg", "corrupt codes") : absl::OkStatus();
+  if (decoded.bad()) return DamagedFrame("jpeg", decoded.text());
+  return decoder.has_warned() ? DamagedFrame("jpeg", "corrupt codes") : absl::OkStatus();
 }
 
 /// A lossless image keeps the differences of samples: one that is wrong moves all after it, often
@@ -112,13 +115,13 @@ Status CheckRange(const JpegMarkers& image, bool is_signed, std::span<const std:
     std::memcpy(&value, samples.data() + at, 2);
     const int above = (is_signed ? value : static_cast<std::uint16_t>(value)) >> image.precision;
     if (above != 0 && !(is_signed && above == -1)) {
-      return Damaged("jpeg", StrCat("values of more than ", image.precision, " bits"));
+      return DamagedFrame("jpeg", StrCat("values of more than ", image.precision, " bits"));
     }
   }
   return absl::OkStatus();
 }
 
-std::uint32_t WordAt(std::span<const std::byte> bytes, std::size_t number) {
+std::uint32_t RleWordAt(std::span<const std::byte> bytes, std::size_t number) {
   std::array<unsigned char, 4> b{};
   std::memcpy(b.data(), bytes.data() + 4 * number, 4);
   return static_cast<std::uint32_t>(b[0]) | static_cast<std::uint32_t>(b[1]) << 8 |
@@ -147,16 +150,17 @@ Status DecodeDicomRle(std::span<const std::byte> bytes, const DicomFrameShape& s
   constexpr std::size_t kWords = 16, kHeaderBytes = 4 * kWords;
   const auto planes = static_cast<std::size_t>(shape.bits_allocated / 8);
   const auto plane = static_cast<std::size_t>(shape.rows * shape.columns);
-  if (bytes.size() < kHeaderBytes) return Damaged("rle", "cut inside its header");
-  if (WordAt(bytes, 0) != planes) {
-    return Damaged("rle", StrCat(WordAt(bytes, 0), " segments where ", planes, " are expected"));
+  if (bytes.size() < kHeaderBytes) return DamagedFrame("rle", "cut inside its header");
+  if (RleWordAt(bytes, 0) != planes) {
+    return DamagedFrame("rle",
+                        StrCat(RleWordAt(bytes, 0), " segments where ", planes, " are expected"));
   }
   std::vector<std::uint8_t> samples(plane);
   for (std::size_t i = 0; i < planes; ++i) {
-    const std::size_t begin = WordAt(bytes, 1 + i);
-    const std::size_t end = i + 1 < planes ? WordAt(bytes, 2 + i) : bytes.size();
+    const std::size_t begin = RleWordAt(bytes, 1 + i);
+    const std::size_t end = i + 1 < planes ? RleWordAt(bytes, 2 + i) : bytes.size();
     if (begin < kHeaderBytes || begin > end || end > bytes.size() || (i == 0 && begin != 64)) {
-      return Damaged("rle", "segments that do not follow one another");
+      return DamagedFrame("rle", "segments that do not follow one another");
     }
     PB_RETURN_IF_ERROR(
         Annotate(DecodeFlat(TiffCompression::kPackBits, bytes.subspan(begin, end - begin), samples),
@@ -166,43 +170,46 @@ Status DecodeDicomRle(std::span<const std::byte> bytes, const DicomFrameShape& s
       out[k * planes + planes - 1 - i] = std::byte{samples[k]};
   }
   for (std::size_t i = 1 + planes; i < kWords; ++i) {
-    if (WordAt(bytes, i) != 0) return Damaged("rle", "a segment that its header does not count");
+    if (RleWordAt(bytes, i) != 0) {
+      return DamagedFrame("rle", "a segment that its header does not count");
+    }
   }
   return absl::OkStatus();
 }
 
 constexpr std::uint32_t kItemHeaderBytes = 8;
 
-Status Damaged(std::string_view cause) { return DataLoss("read dicom pixels: ", cause); }
+Status DamagedPixels(std::string_view cause) { return DataLoss("read dicom pixels: ", cause); }
 
 /// The bytes of an item of the sequence: 0 is the offset table. They live as long as the sequence.
-StatusOr<std::span<const std::byte>> ItemAt(DcmPixelSequence& sequence, std::size_t number) {
+StatusOr<std::span<const std::byte>> PixelItemAt(DcmPixelSequence& sequence, std::size_t number) {
   DcmPixelItem* item = nullptr;
   Uint8* bytes = nullptr;
   if (sequence.getItem(item, static_cast<unsigned long>(number)).bad()) {
-    return Damaged("a fragment is missing");
+    return DamagedPixels("a fragment is missing");
   }
   const std::size_t size = item->getLength();
   if (size == 0) return std::span<const std::byte>();
   if (item->getUint8Array(bytes).bad() || bytes == nullptr) {
-    return Damaged("the bytes of a fragment are not there");
+    return DamagedPixels("the bytes of a fragment are not there");
   }
   return std::as_bytes(std::span(bytes, size));
 }
 
 StatusOr<std::vector<std::uint32_t>> OffsetTable(DcmPixelSequence& sequence, std::size_t frames) {
-  PB_ASSIGN_OR_RETURN(const auto bytes, ItemAt(sequence, 0));
+  PB_ASSIGN_OR_RETURN(const auto bytes, PixelItemAt(sequence, 0));
   std::vector<std::uint32_t> offsets(bytes.size() / 4);
   if (!offsets.empty()) std::memcpy(offsets.data(), bytes.data(), offsets.size() * 4);
   if (bytes.empty() || bytes.size() == frames * 4) return offsets;
-  return Damaged(StrCat("an offset table of ", bytes.size(), " bytes for ", frames, " frames"));
+  return DamagedPixels(
+      StrCat("an offset table of ", bytes.size(), " bytes for ", frames, " frames"));
 }
 
 /// Without an offset table: a frame begins where a fragment begins like a JPEG image.
 StatusOr<std::vector<std::size_t>> JpegStarts(DcmPixelSequence& sequence, std::size_t fragments) {
   std::vector<std::size_t> starts;
   for (std::size_t i = 0; i < fragments; ++i) {
-    PB_ASSIGN_OR_RETURN(const auto bytes, ItemAt(sequence, i + 1));
+    PB_ASSIGN_OR_RETURN(const auto bytes, PixelItemAt(sequence, i + 1));
     const bool is_start = bytes.size() >= 3 && bytes[0] == std::byte{0xff} &&
                           bytes[1] == std::byte{0xd8} && bytes[2] == std::byte{0xff};
     if (is_start) starts.push_back(i);
@@ -210,7 +217,6 @@ StatusOr<std::vector<std::size_t>> JpegStarts(DcmPixelSequence& sequence, std::s
   return starts;
 }
 
-constexpr Uint32 kMaxValueBytes = 4096;
 constexpr std::string_view kLosslessJpeg2000 = "1.2.840.10008.1.2.4.90";
 constexpr std::string_view kPlainSyntaxes[] = {"1.2.840.10008.1.2", "1.2.840.10008.1.2.1",
                                                "1.2.840.10008.1.2.2", "1.2.840.10008.1.2.1.99"};
@@ -233,7 +239,7 @@ Status CheckPlainLength(const DicomFile& file, std::uint64_t length) {
   if (length >= wanted && length - wanted < std::max<std::uint64_t>(row, 2)) {
     return absl::OkStatus();
   }
-  return Damaged(StrCat(length, " bytes of pixels where ", wanted, " are expected"));
+  return DamagedPixels(StrCat(length, " bytes of pixels where ", wanted, " are expected"));
 }
 
 DicomFrameShape ShapeOf(const DicomFile& f) {
@@ -269,11 +275,11 @@ StatusOr<std::vector<std::size_t>> FrameStarts(std::span<const std::uint32_t> le
   }
   const bool is_whole = starts.size() == offsets.size() && !starts.empty() && starts[0] == 0;
   if (is_whole) return starts;
-  return Damaged("the offset table names places where no fragment begins");
+  return DamagedPixels("the offset table names places where no fragment begins");
 }
 
 StatusOr<DicomFrames> DicomFrames::Place(DcmPixelSequence& sequence, std::size_t frames) {
-  if (sequence.card() < 2) return Damaged("no compressed frames");
+  if (sequence.card() < 2) return DamagedPixels("no compressed frames");
   const std::size_t fragments = sequence.card() - 1;
   PB_ASSIGN_OR_RETURN(const auto offsets, OffsetTable(sequence, frames));
   std::vector<std::size_t> starts(frames);
@@ -283,7 +289,7 @@ StatusOr<DicomFrames> DicomFrames::Place(DcmPixelSequence& sequence, std::size_t
     for (std::size_t i = 0; i < fragments; ++i) {
       DcmPixelItem* item = nullptr;
       if (sequence.getItem(item, static_cast<unsigned long>(i + 1)).bad()) {
-        return Damaged("a fragment is missing");
+        return DamagedPixels("a fragment is missing");
       }
       lengths.push_back(item->getLength());
     }
@@ -292,7 +298,7 @@ StatusOr<DicomFrames> DicomFrames::Place(DcmPixelSequence& sequence, std::size_t
     PB_ASSIGN_OR_RETURN(starts, JpegStarts(sequence, fragments));
   }
   if (starts.size() != frames || starts[0] != 0 || fragments < frames) {
-    return Damaged(StrCat(fragments, " fragments of ", frames, " frames"));
+    return DamagedPixels(StrCat(fragments, " fragments of ", frames, " frames"));
   }
   starts.push_back(fragments);
   return DicomFrames(sequence, std::move(starts));
@@ -301,7 +307,7 @@ StatusOr<DicomFrames> DicomFrames::Place(DcmPixelSequence& sequence, std::size_t
 StatusOr<std::vector<std::byte>> DicomFrames::Read(std::size_t frame) const {
   std::vector<std::byte> all;
   for (std::size_t i = starts_[frame]; i < starts_[frame + 1]; ++i) {
-    PB_ASSIGN_OR_RETURN(const auto bytes, ItemAt(*sequence_, i + 1));
+    PB_ASSIGN_OR_RETURN(const auto bytes, PixelItemAt(*sequence_, i + 1));
     all.insert(all.end(), bytes.begin(), bytes.end());
   }
   return all;
@@ -347,7 +353,7 @@ Status DicomPixels::Opened::PlaceFrames(std::size_t count) {
   const E_TransferSyntax syntax = format.getDataset()->getOriginalXfer();
   if (pixels->getEncapsulatedRepresentation(syntax, nullptr, sequence).bad() ||
       sequence == nullptr) {
-    return Damaged("no compressed frames");
+    return DamagedPixels("no compressed frames");
   }
   PB_ASSIGN_OR_RETURN(frames, DicomFrames::Place(*sequence, count));
   return absl::OkStatus();
@@ -363,12 +369,12 @@ StatusOr<std::unique_ptr<DicomPixels>> DicomPixels::Open(const Folders& allowed,
   PB_ASSIGN_OR_RETURN(DicomName name, DicomName::OpenToRead(allowed, file.path));
   auto opened = std::make_unique<Opened>(std::move(name));
   const Status loaded =
-      LoadDicom(allowed, opened->name, DicomExtent::kAll, kMaxValueBytes, opened->format);
-  if (!loaded.ok()) return Damaged(MessageOf(loaded));
+      LoadDicom(allowed, opened->name, DicomExtent::kAll, kMaxDicomValueBytes, opened->format);
+  if (!loaded.ok()) return DamagedPixels(MessageOf(loaded));
   DcmElement* element = nullptr;
   if (opened->format.getDataset()->findAndGetElement(DCM_PixelData, element).bad() ||
       (opened->pixels = dynamic_cast<DcmPixelData*>(element)) == nullptr) {
-    return Damaged("there are no pixels");
+    return DamagedPixels("there are no pixels");
   }
   if (DcmXfer(opened->format.getDataset()->getOriginalXfer()).isEncapsulated()) {
     PB_RETURN_IF_ERROR(opened->PlaceFrames(file.frames.size()));
@@ -436,10 +442,10 @@ Status DicomPixels::ReadByDcmtk(std::size_t frame, std::size_t fragment,
   Uint32 size = 0;
   DcmDataset* dataset = opened_->format.getDataset();
   if (opened_->pixels->getUncompressedFrameSize(dataset, size).bad()) {
-    return Damaged("the size of a frame is not known");
+    return DamagedPixels("the size of a frame is not known");
   }
   if (size < out.size() * sample_bytes || size > out.size() * sample_bytes + 1) {
-    return Damaged(
+    return DamagedPixels(
         StrCat("a frame of ", size, " bytes where ", out.size() * sample_bytes, " are expected"));
   }
   std::vector<std::byte> bytes(size + size % 2);
@@ -448,7 +454,7 @@ Status DicomPixels::ReadByDcmtk(std::size_t frame, std::size_t fragment,
   const OFCondition read = opened_->pixels->getUncompressedFrame(
       dataset, static_cast<Uint32>(frame), next, bytes.data(), static_cast<Uint32>(bytes.size()),
       colours, &opened_->cache);
-  if (read.bad()) return Damaged(StrCat("frame ", frame, ": ", read.text()));
+  if (read.bad()) return DamagedPixels(StrCat("frame ", frame, ": ", read.text()));
   const DcmXfer syntax(dataset->getOriginalXfer());
   const int shift = syntax.isEncapsulated() ? 0 : file_.high_bit + 1 - file_.bits_stored;
   PutStored(bytes, shift, out);

@@ -16,13 +16,14 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr Uint32 kMaxValueBytes = 4096;
 /// Tolerances: the distance of a frame from a slice of the grid, in steps, and the difference of
 /// two orientations.
 constexpr double kOffGrid = 0.01, kMaxTurn = 1e-4;
-constexpr double kSamePlaceMm = 1e-3;
+constexpr double kLeastStepMm = 1e-3;
 
-Status Refuse(std::string_view cause) { return InvalidArgument("read dicom seg: ", cause); }
+Status RefuseSegmentation(std::string_view cause) {
+  return InvalidArgument("read dicom seg: ", cause);
+}
 
 /// The file's segments, and the segment of each frame.
 struct Segments {
@@ -45,15 +46,16 @@ int NumberIn(DcmItem* item, const DcmTagKey& key) {
 
 Status ReadNames(DcmItem& item, Segments& out) {
   for (long i = 0; DcmItem* segment = ItemOf(item, DcmTagKey(0x0062, 0x0002), i); ++i) {
-    if (out.names.size() >= kMaxSegments)
-      return Refuse(StrCat("more than ", kMaxSegments, " segments"));
+    if (out.names.size() >= kMaxSegments) {
+      return RefuseSegmentation(StrCat("more than ", kMaxSegments, " segments"));
+    }
     const int number = NumberIn(segment, DcmTagKey(0x0062, 0x0004));
     if (number < 1 || !out.index.emplace(number, out.names.size()).second) {
-      return Refuse(StrCat("segment ", i + 1, ": no number of its own"));
+      return RefuseSegmentation(StrCat("segment ", i + 1, ": no number of its own"));
     }
     out.names.push_back(DicomText(*segment, 0x0062, 0x0005));
   }
-  return out.names.empty() ? Refuse("it lists no segments") : absl::OkStatus();
+  return out.names.empty() ? RefuseSegmentation("it lists no segments") : absl::OkStatus();
 }
 
 Status ReadFrameSegments(DcmItem& item, std::size_t frames, Segments& out) {
@@ -65,7 +67,7 @@ Status ReadFrameSegments(DcmItem& item, std::size_t frames, Segments& out) {
     if (named == nullptr && shared != nullptr) named = ItemOf(*shared, identification);
     const int segment = NumberIn(named, number);
     if (!out.index.contains(segment)) {
-      return Refuse(StrCat("frame ", i + 1, ": of no segment that is listed"));
+      return RefuseSegmentation(StrCat("frame ", i + 1, ": of no segment that is listed"));
     }
     out.of_frame.push_back(segment);
   }
@@ -104,7 +106,8 @@ Status ReadBits(DcmDataset& dataset, const DicomFile& file, Segments& out) {
 /// Whether it is a segmentation that is read, before its frames are looked at.
 Status CheckKind(DcmItem& item, const DicomFile& file) {
   if (file.sop_class != kSegmentationClass) {
-    return Refuse("a DICOM file that is not a segmentation (SEG); DICOM labels must be SEG");
+    return RefuseSegmentation(
+        "a DICOM file that is not a segmentation (SEG); DICOM labels must be SEG");
   }
   const std::string type = DicomText(item, 0x0062, 0x0001);
   if (type != "BINARY") {
@@ -112,15 +115,16 @@ Status CheckKind(DcmItem& item, const DicomFile& file) {
         "read dicom seg: ", type == "FRACTIONAL" ? "a fractional" : "not a binary",
         " segmentation: its voxels belong to a segment in part; export it as binary");
   }
-  if (file.bits_allocated != 1 || file.samples != 1)
-    return Refuse("binary, but not one bit per voxel");
-  return file.HasPixels() ? absl::OkStatus() : Refuse("it has no frames");
+  if (file.bits_allocated != 1 || file.samples != 1) {
+    return RefuseSegmentation("binary, but not one bit per voxel");
+  }
+  return file.HasPixels() ? absl::OkStatus() : RefuseSegmentation("it has no frames");
 }
 
 StatusOr<Segments> ReadSegments(const Folders& allowed, const DicomFile& file) {
   PB_ASSIGN_OR_RETURN(const DicomName opened, DicomName::OpenToRead(allowed, file.path));
   DcmFileFormat format;
-  const Status loaded = LoadDicom(allowed, opened, DicomExtent::kAll, kMaxValueBytes, format);
+  const Status loaded = LoadDicom(allowed, opened, DicomExtent::kAll, kMaxDicomValueBytes, format);
   if (!loaded.ok()) return DataLoss("read dicom seg: ", MessageOf(loaded));
   DcmDataset& dataset = *format.getDataset();
   PB_RETURN_IF_ERROR(CheckKind(dataset, file));
@@ -144,25 +148,27 @@ Status CheckPlanes(const DicomFile& file) {
     const DicomFrame& frame = file.frames[i];
     if (!frame.position || !frame.row || !frame.column || !(frame.row_step > 0) ||
         !(frame.column_step > 0)) {
-      return Refuse(StrCat("frame ", i + 1, ": no position, orientation or spacing"));
+      return RefuseSegmentation(StrCat("frame ", i + 1, ": no position, orientation or spacing"));
     }
     const bool is_alike = Norm(*frame.row - *first.row) <= kMaxTurn &&
                           Norm(*frame.column - *first.column) <= kMaxTurn &&
                           frame.row_step == first.row_step &&
                           frame.column_step == first.column_step;
-    if (!is_alike) return Refuse(StrCat("frame ", i + 1, ": another orientation or spacing"));
+    if (!is_alike) {
+      return RefuseSegmentation(StrCat("frame ", i + 1, ": another orientation or spacing"));
+    }
   }
   const Vec3 normal = Cross(*first.row, *first.column);
   if (std::abs(Norm(normal) - 1) <= kMaxTurn) return absl::OkStatus();
-  return Refuse("its orientation is not two perpendicular directions");
+  return RefuseSegmentation("its orientation is not two perpendicular directions");
 }
 
 /// The step of the grid: as stated where all frames lie on it, else the least between two.
-double StepOf(const std::vector<double>& places, double stated) {
+double LeastStepOf(const std::vector<double>& places, double stated) {
   double least = 0;
   for (std::size_t i = 1; i < places.size(); ++i) {
     const double step = places[i] - places[i - 1];
-    if (step > kSamePlaceMm && (least == 0 || step < least)) least = step;
+    if (step > kLeastStepMm && (least == 0 || step < least)) least = step;
   }
   if (least == 0) return stated > 0 ? stated : 1;
   const double ratio = stated > 0 ? least / stated : 0;
@@ -178,9 +184,11 @@ StatusOr<FrameGrid> GridOf(const DicomFile& file, double stated_step_mm) {
   for (const DicomFrame& frame : file.frames) places.push_back(Dot(*frame.position, normal));
   std::vector<double> sorted = places;
   std::sort(sorted.begin(), sorted.end());
-  const double step = StepOf(sorted, stated_step_mm);
+  const double step = LeastStepOf(sorted, stated_step_mm);
   const double slices = std::round((sorted.back() - sorted.front()) / step) + 1;
-  if (!(slices <= kMaxReadSide)) return Refuse(StrCat("frames over ", slices, " slices"));
+  if (!(slices <= kMaxReadSide)) {
+    return RefuseSegmentation(StrCat("frames over ", slices, " slices"));
+  }
   FrameGrid grid;
   const auto lowest =
       static_cast<std::size_t>(std::min_element(places.begin(), places.end()) - places.begin());
@@ -192,7 +200,8 @@ StatusOr<FrameGrid> GridOf(const DicomFile& file, double stated_step_mm) {
     const double at = (places[i] - sorted.front()) / step;
     const Vec3 off = *file.frames[i].position - grid.affine.At(0, 0, std::round(at));
     if (Norm(off) > kOffGrid * std::min({step, first.row_step, first.column_step})) {
-      return Refuse(StrCat("frame ", i + 1, ": ", Norm(off), " mm off the grid of the others"));
+      return RefuseSegmentation(
+          StrCat("frame ", i + 1, ": ", Norm(off), " mm off the grid of the others"));
     }
     grid.slice_of.push_back(std::llround(at));
   }

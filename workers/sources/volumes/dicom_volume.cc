@@ -177,8 +177,6 @@ Status MakeEven(Volume& volume, const std::vector<double>& places, double step_m
 
 constexpr char kSlicePayload[] = "patchbay/slice";
 
-bool IsWhole(double value) { return value == std::floor(value) && std::abs(value) < 1e6; }
-
 bool NeedsFloat(const DicomSeries& series, const Judgement& judgement) {
   return std::any_of(judgement.order.begin(), judgement.order.end(), [&](const SliceRef& slice) {
     const DicomFrame& frame = series.FrameOf(slice);
@@ -316,7 +314,7 @@ Status CheckPlausible(const DicomSeries& series, Volume& volume) {
 }
 
 /// The frames of reference, each once.
-std::vector<std::string> FramesOf(const DicomSeries& series, const Judgement& judgement) {
+std::vector<std::string> FramesOfReference(const DicomSeries& series, const Judgement& judgement) {
   std::vector<std::string> frames;
   std::set<std::string> seen;
   for (const SliceRef& slice : judgement.order) {
@@ -399,7 +397,7 @@ StatusOr<Volume> ReadDicomVolume(const Folders& allowed, const DicomSeries& seri
   volume.size = {static_cast<std::int64_t>(judgement.order.size()), file.rows, file.columns};
   PB_RETURN_IF_ERROR(CheckVolumeSize(volume.size, "read series"));
   volume.affine = AffineOf(series, judgement);
-  volume.identity = {file.patient, file.study, file.series, FramesOf(series, judgement)};
+  volume.identity = {file.patient, file.study, file.series, FramesOfReference(series, judgement)};
   volume.facts = FactsOf(series, judgement);
   for (const RepairDone& done : series.repairs) Record(done, volume);
   volume.log.push_back(OrderLog(judgement, policy));

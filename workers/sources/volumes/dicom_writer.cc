@@ -38,17 +38,17 @@ std::string Joined(std::initializer_list<double> values) {
   return text;
 }
 
-void Put(DcmItem& item, unsigned group, unsigned element, const std::string& text) {
+void PutText(DcmItem& item, unsigned group, unsigned element, const std::string& text) {
   item.putAndInsertOFStringArray(DcmTag(static_cast<Uint16>(group), static_cast<Uint16>(element)),
                                  OFString(text.c_str()));
 }
 
-void PutWord(DcmItem& item, unsigned group, unsigned element, int value) {
+void PutShort(DcmItem& item, unsigned group, unsigned element, int value) {
   item.putAndInsertUint16(DcmTag(static_cast<Uint16>(group), static_cast<Uint16>(element)),
                           static_cast<Uint16>(value));
 }
 
-DcmItem& ItemAt(DcmItem& item, unsigned group, unsigned element, long number = 0) {
+DcmItem& SequenceItem(DcmItem& item, unsigned group, unsigned element, long number = 0) {
   DcmItem* made = nullptr;
   item.findOrCreateSequenceItem(DcmTag(static_cast<Uint16>(group), static_cast<Uint16>(element)),
                                 made, number);
@@ -59,15 +59,15 @@ DcmItem& ItemAt(DcmItem& item, unsigned group, unsigned element, long number = 0
 void PutPlane(const WrittenFile& file, const WrittenSlice& s, DcmItem& position, DcmItem& axes,
               DcmItem& measures, DcmItem& values) {
   if (file.has_position) {
-    Put(position, 0x0020, 0x0032, Joined({s.position.x, s.position.y, s.position.z}));
-    Put(axes, 0x0020, 0x0037,
-        Joined({s.row.x, s.row.y, s.row.z, s.column.x, s.column.y, s.column.z}));
+    PutText(position, 0x0020, 0x0032, Joined({s.position.x, s.position.y, s.position.z}));
+    PutText(axes, 0x0020, 0x0037,
+            Joined({s.row.x, s.row.y, s.row.z, s.column.x, s.column.y, s.column.z}));
   }
-  Put(measures, 0x0028, 0x0030, Joined({s.row_step, s.column_step}));
+  PutText(measures, 0x0028, 0x0030, Joined({s.row_step, s.column_step}));
   if (!file.has_rescale) return;
-  Put(values, 0x0028, 0x1052, Joined({s.intercept}));
-  Put(values, 0x0028, 0x1053, Joined({s.slope}));
-  Put(values, 0x0028, 0x1054, "HU");
+  PutText(values, 0x0028, 0x1052, Joined({s.intercept}));
+  PutText(values, 0x0028, 0x1053, Joined({s.slope}));
+  PutText(values, 0x0028, 0x1054, "HU");
 }
 
 void PutFrames(const WrittenFile& file, DcmItem& item) {
@@ -75,12 +75,14 @@ void PutFrames(const WrittenFile& file, DcmItem& item) {
     PutPlane(file, file.frames[0], item, item, item, item);
     return;
   }
-  Put(item, 0x0028, 0x0008, std::to_string(file.frames.size()));
+  PutText(item, 0x0028, 0x0008, std::to_string(file.frames.size()));
   for (std::size_t i = 0; i < file.frames.size(); ++i) {
-    DcmItem& groups = ItemAt(item, 0x5200, 0x9230, static_cast<long>(i));
-    PutPlane(file, file.frames[i], ItemAt(groups, 0x0020, 0x9113), ItemAt(groups, 0x0020, 0x9116),
-             ItemAt(groups, 0x0028, 0x9110), ItemAt(groups, 0x0028, 0x9145));
-    Put(ItemAt(groups, 0x0018, 0x9329), 0x0008, 0x9007, "ORIGINAL\\PRIMARY\\VOLUME\\NONE");
+    DcmItem& groups = SequenceItem(item, 0x5200, 0x9230, static_cast<long>(i));
+    PutPlane(file, file.frames[i], SequenceItem(groups, 0x0020, 0x9113),
+             SequenceItem(groups, 0x0020, 0x9116), SequenceItem(groups, 0x0028, 0x9110),
+             SequenceItem(groups, 0x0028, 0x9145));
+    PutText(SequenceItem(groups, 0x0018, 0x9329), 0x0008, 0x9007,
+            "ORIGINAL\\PRIMARY\\VOLUME\\NONE");
   }
 }
 
@@ -105,21 +107,21 @@ Status WriteDicom(const Folders& allowed, const std::string& path, const Written
   DcmFileFormat format;
   DcmDataset& item = *format.getDataset();
   const WrittenSlice& first = file.frames.front();
-  PutWord(item, 0x0028, 0x0002, 1);
-  Put(item, 0x0028, 0x0004, "MONOCHROME2");
-  PutWord(item, 0x0028, 0x0010, static_cast<int>(first.rows));
-  PutWord(item, 0x0028, 0x0011, static_cast<int>(first.columns));
-  PutWord(item, 0x0028, 0x0100, 16);
-  PutWord(item, 0x0028, 0x0101, file.bits_stored);
-  PutWord(item, 0x0028, 0x0102, file.bits_stored - 1);
-  PutWord(item, 0x0028, 0x0103, file.is_signed ? 1 : 0);
+  PutShort(item, 0x0028, 0x0002, 1);
+  PutText(item, 0x0028, 0x0004, "MONOCHROME2");
+  PutShort(item, 0x0028, 0x0010, static_cast<int>(first.rows));
+  PutShort(item, 0x0028, 0x0011, static_cast<int>(first.columns));
+  PutShort(item, 0x0028, 0x0100, 16);
+  PutShort(item, 0x0028, 0x0101, file.bits_stored);
+  PutShort(item, 0x0028, 0x0102, file.bits_stored - 1);
+  PutShort(item, 0x0028, 0x0103, file.is_signed ? 1 : 0);
   PutFrames(file, item);
   std::vector<std::uint16_t> values;
   for (const WrittenSlice& slice : file.frames) {
     values.insert(values.end(), slice.values.begin(), slice.values.end());
   }
   item.putAndInsertUint16Array(DCM_PixelData, values.data(), values.size());
-  for (const auto& [tag, text] : file.texts) Put(item, tag.first, tag.second, text);
+  for (const auto& [tag, text] : file.texts) PutText(item, tag.first, tag.second, text);
   const E_TransferSyntax syntax = DcmXfer(file.transfer_syntax.c_str()).getXfer();
   PB_RETURN_IF_ERROR(Encode(item, syntax));
   PB_ASSIGN_OR_RETURN(const DicomName opened, DicomName::OpenToWrite(allowed, path));

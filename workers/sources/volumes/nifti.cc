@@ -14,10 +14,9 @@ namespace patchbay::workers {
 namespace {
 
 constexpr std::size_t kHeader1 = 348, kHeader2 = 540;
-constexpr double kMaxSkew = 1e-3;
 constexpr double kMaxOffset = 1 << 24;
 
-Status Refuse(std::string_view cause) { return InvalidArgument("read nifti: ", cause); }
+Status RefuseNifti(std::string_view cause) { return InvalidArgument("read nifti: ", cause); }
 
 /// The header's fields by their offset, in the file's byte order.
 class Header {
@@ -26,7 +25,7 @@ class Header {
     Header h;
     PB_ASSIGN_OR_RETURN(h.packing, ByteStream::PackingOf(allowed, path));
     PB_ASSIGN_OR_RETURN(ByteStream stream, ByteStream::Open(allowed, path, 0, h.packing));
-    if (stream.MostLeft() < kHeader1) return Refuse("not a NIfTI file");
+    if (stream.MostLeft() < kHeader1) return RefuseNifti("not a NIfTI file");
     PB_RETURN_IF_ERROR(stream.Read(std::span(h.bytes_).first(kHeader1)));
     for (const bool swapped : {false, true}) {
       h.is_swapped = swapped;
@@ -36,7 +35,7 @@ class Header {
       if (h.is_second) PB_RETURN_IF_ERROR(stream.Read(std::span(h.bytes_).subspan(kHeader1)));
       return h.CheckMagic();
     }
-    return Refuse("not a NIfTI file");
+    return RefuseNifti("not a NIfTI file");
   }
 
   template <typename T>
@@ -71,7 +70,7 @@ class Header {
     if (std::memcmp(magic, is_second ? "ni2" : "ni1", 4) == 0) {
       return Unimplemented("read nifti: header and voxels in two files");
     }
-    if (is_second) return Refuse("not a NIfTI file");
+    if (is_second) return RefuseNifti("not a NIfTI file");
     return Unimplemented(
         "read nifti: not a NIfTI file but one of Analyze 7.5, which does not say which side is "
         "left: convert it to NIfTI");
@@ -82,7 +81,7 @@ class Header {
 
 StatusOr<Extent> SizeOfImage(const Header& h) {
   const std::int64_t axes = h.Dim(0);
-  if (axes < 1 || axes > 7) return Refuse(StrCat(axes, " axes"));
+  if (axes < 1 || axes > 7) return RefuseNifti(StrCat(axes, " axes"));
   for (std::int64_t i = 4; i <= axes; ++i) {
     const std::int64_t side = h.Dim(static_cast<std::size_t>(i)), most = i == 4 ? kMaxChannels : 1;
     if (side > most) {
@@ -153,7 +152,7 @@ Matrix4 Sform(const Header& h) {
 StatusOr<Matrix4> Qform(const Header& h) {
   const double b = h.Real(256, 352), c = h.Real(260, 360), d = h.Real(264, 368);
   const double rest = 1 - (b * b + c * c + d * d);
-  if (!(rest > -1e-5)) return Refuse("the quaternion of the qform is longer than 1");
+  if (!(rest > -1e-5)) return RefuseNifti("the quaternion of the qform is longer than 1");
   const double a = std::sqrt(std::max(rest, 0.0));
   const double r[3][3] = {
       {a * a + b * b - c * c - d * d, 2 * (b * c - a * d), 2 * (b * d + a * c)},
@@ -175,7 +174,7 @@ StatusOr<double> UnitOf(const Header& h) {
   if (code == 0 || code == 2) return 1.0;
   if (code == 1) return 1000.0;
   if (code == 3) return 0.001;
-  return Refuse(StrCat("unknown unit of length ", code));
+  return RefuseNifti(StrCat("unknown unit of length ", code));
 }
 
 StatusOr<Affine> GeometryOf(const Header& h, GeometryPolicy policy, Volume& volume) {
@@ -201,18 +200,19 @@ StatusOr<Affine> GeometryOf(const Header& h, GeometryPolicy policy, Volume& volu
   for (std::size_t row = 0; row < 3; ++row) {
     for (double& value : ras[row]) {
       value *= unit;
-      if (!std::isfinite(value))
-        return Refuse(StrCat("the ", from, " holds a value that is not a number"));
+      if (!std::isfinite(value)) {
+        return RefuseNifti(StrCat("the ", from, " holds a value that is not a number"));
+      }
     }
   }
   const Affine affine = FromRas(ras);
   for (const Vec3& step : {affine.x, affine.y, affine.z}) {
-    if (!(Norm(step) > 1e-6)) return Refuse(StrCat("the ", from, " has a step of no length"));
+    if (!(Norm(step) > 1e-6)) return RefuseNifti(StrCat("the ", from, " has a step of no length"));
   }
   const double skew = SkewOf(affine);
   if (skew > kMaxSkew) {
-    return Refuse(StrCat("the ", from, " is skewed: axes meet at a cosine of ", skew,
-                         ", more than ", kMaxSkew));
+    return RefuseNifti(StrCat("the ", from, " is skewed: axes meet at a cosine of ", skew,
+                              ", more than ", kMaxSkew));
   }
   volume.log.push_back({{"step", "geometry"}, {"from", from}});
   return affine;
@@ -234,7 +234,7 @@ StatusOr<RawVolume> ReadNiftiHeader(const Folders& allowed, const std::string& p
   const double offset =
       h.is_second ? static_cast<double>(h.Get<std::int64_t>(168)) : h.Real(108, 168);
   if (!(offset >= static_cast<double>(h.is_second ? kHeader2 : kHeader1) && offset <= kMaxOffset)) {
-    return Refuse(StrCat("voxels at byte ", offset));
+    return RefuseNifti(StrCat("voxels at byte ", offset));
   }
   raw.inflated_offset = static_cast<std::uint64_t>(offset);
   const double slope = h.Real(112, 176), intercept = h.Real(116, 184);

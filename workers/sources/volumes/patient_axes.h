@@ -54,6 +54,8 @@ class VoxelOfPlace {
 
 /// The largest |cosine| between two axes; 0 for a grid without skew.
 double SkewOf(const Affine& affine);
+/// Headers of grids with more are refused.
+inline constexpr double kMaxSkew = 1e-3;
 
 /// The array axes that become z, y and x (0 = z, 1 = y, 2 = x), and the ones among them that run
 /// backwards.

@@ -67,8 +67,6 @@ const std::string& FileOf(const std::string& path, const RawVoxels& raw) {
   return raw.file.empty() ? path : raw.file;
 }
 
-bool IsWhole(double value) { return value == std::floor(value) && std::abs(value) < 1e6; }
-
 /// True when everything was read; false when the type does not hold it.
 StatusOr<bool> ReadAs(const Folders& allowed, DType dtype, const std::string& path,
                       const RawVoxels& raw, const VolumeProgress& progress, Volume& volume) {

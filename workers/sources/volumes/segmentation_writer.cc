@@ -23,7 +23,6 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::uint32_t kMaxValueBytes = 4096;
 constexpr std::size_t kMaxIdentityBytes = 1000;
 constexpr std::size_t kMaxLabelText = 64;  ///< characters of an LO
 constexpr std::size_t kDecimalText = 16;   ///< characters of a DS
@@ -140,7 +139,7 @@ StatusOr<std::vector<Instance>> ReadHeaders(const Folders& allowed, const DicomS
     PB_ASSIGN_OR_RETURN(const DicomName opened, DicomName::OpenToRead(allowed, file.path));
     DcmFileFormat format;
     PB_RETURN_IF_ERROR(
-        Annotate(LoadDicom(allowed, opened, DicomExtent::kHeader, kMaxValueBytes, format),
+        Annotate(LoadDicom(allowed, opened, DicomExtent::kHeader, kMaxDicomValueBytes, format),
                  "write dicom seg: a slice of the series"));
     DcmItem& item = *format.getDataset();
     if (instances.empty()) PB_RETURN_IF_ERROR(CopyIdentity(item, to));

@@ -16,12 +16,13 @@ namespace patchbay::workers {
 namespace {
 
 constexpr std::string_view kStructureSetClass = "1.2.840.10008.5.1.4.1.1.481.3";
-constexpr Uint32 kMaxValueBytes = 4096;
 /// How far a point may lie off its slice, in steps between slices: coordinates are rounded.
 constexpr double kOffSlice = 0.1;
 constexpr std::size_t kMaxNumberBytes = 20;  ///< a decimal string and its separator
 
-Status Refuse(std::string_view cause) { return InvalidArgument("read rtstruct: ", cause); }
+Status RefuseStructureSet(std::string_view cause) {
+  return InvalidArgument("read rtstruct: ", cause);
+}
 
 /// A closed contour in voxels of the image, x along rows.
 struct Contour {
@@ -46,12 +47,12 @@ class StructureReader {
       const auto number = DicomNumber(*drawn, 0x3006, 0x0084);
       const auto known = number ? place_.find(*number) : place_.end();
       if (known == place_.end()) {
-        return Refuse(StrCat("contours ", i + 1, ": of no structure that is listed"));
+        return RefuseStructureSet(StrCat("contours ", i + 1, ": of no structure that is listed"));
       }
       Structure& structure = structures_[known->second];
       for (long k = 0; DcmItem* contour = DicomItem(*drawn, 0x3006, 0x0040, k); ++k) {
         if (++contours_ > kMaxContours) {
-          return Refuse(StrCat("more than ", kMaxContours, " contours"));
+          return RefuseStructureSet(StrCat("more than ", kMaxContours, " contours"));
         }
         if (progress_) PB_RETURN_IF_ERROR(progress_());
         PB_RETURN_IF_ERROR(AddFrame(frames_[known->second]));
@@ -72,23 +73,24 @@ class StructureReader {
     const std::string frame = DicomText(item, 0x0020, 0x0052);
     for (long i = 0; DcmItem* listed = DicomItem(item, 0x3006, 0x0020, i); ++i) {
       if (structures_.size() >= kMaxSegments) {
-        return Refuse(StrCat("more than ", kMaxSegments, " structures"));
+        return RefuseStructureSet(StrCat("more than ", kMaxSegments, " structures"));
       }
       const auto number = DicomNumber(*listed, 0x3006, 0x0022);
       if (!number || !place_.emplace(*number, structures_.size()).second) {
-        return Refuse(StrCat("structure ", i + 1, ": no number of its own"));
+        return RefuseStructureSet(StrCat("structure ", i + 1, ": no number of its own"));
       }
       structures_.push_back({DicomText(*listed, 0x3006, 0x0026), {}});
       const std::string own = DicomText(*listed, 0x3006, 0x0024);
       frames_.push_back(own.empty() ? frame : own);
     }
-    return structures_.empty() ? Refuse("it lists no structures") : absl::OkStatus();
+    return structures_.empty() ? RefuseStructureSet("it lists no structures") : absl::OkStatus();
   }
 
   Status AddFrame(const std::string& frame) {
     if (frame_.empty()) frame_ = frame;
     if (frame.empty() || frame == frame_) return absl::OkStatus();
-    return Refuse("structures of several frames of reference; export them by themselves");
+    return RefuseStructureSet(
+        "structures of several frames of reference; export them by themselves");
   }
 
   Status ReadContour(DcmItem& item, Structure& structure) {
@@ -100,8 +102,9 @@ class StructureReader {
     }
     const double count = DicomNumber(item, 0x3006, 0x0046).value_or(0);
     if (!(count >= 3 && count <= kMaxContourPoints - points_)) {
-      return Refuse(StrCat("structure '", structure.name, "': a closed contour of ", count,
-                           " points; 3 or more, and at most ", kMaxContourPoints, " in all"));
+      return RefuseStructureSet(StrCat("structure '", structure.name, "': a closed contour of ",
+                                       count, " points; 3 or more, and at most ", kMaxContourPoints,
+                                       " in all"));
     }
     points_ += static_cast<std::size_t>(count);
     const std::size_t numbers = 3 * static_cast<std::size_t>(count);
@@ -124,9 +127,10 @@ class StructureReader {
       if (i == 0) contour.slice = std::llround(std::clamp(at.z, -1e6, 1e6));
       const double off = at.z - static_cast<double>(contour.slice);
       if (!(std::abs(off) <= kOffSlice)) {
-        return Refuse(StrCat("structure '", structure.name, "': a contour at (", mm[i], ", ",
-                             mm[i + 1], ", ", mm[i + 2], ") mm lies ", off, " steps off slice ",
-                             contour.slice, " of the image: between its slices, or across them"));
+        return RefuseStructureSet(StrCat("structure '", structure.name, "': a contour at (", mm[i],
+                                         ", ", mm[i + 1], ", ", mm[i + 2], ") mm lies ", off,
+                                         " steps off slice ", contour.slice,
+                                         " of the image: between its slices, or across them"));
       }
       lowest_ = {std::min(lowest_.x, at.x), std::min(lowest_.y, at.y), std::min(lowest_.z, at.z)};
       highest_ = {std::max(highest_.x, at.x), std::max(highest_.y, at.y),
@@ -176,8 +180,8 @@ void FillSlice(const std::vector<const Contour*>& contours, const Extent& size, 
   }
 }
 
-void Fill(const Structure& structure, const Extent& size, std::uint8_t value,
-          std::span<std::uint8_t> out) {
+void FillStructure(const Structure& structure, const Extent& size, std::uint8_t value,
+                   std::span<std::uint8_t> out) {
   std::map<std::int64_t, std::vector<const Contour*>> by_slice;
   for (const Contour& contour : structure.contours) by_slice[contour.slice].push_back(&contour);
   for (const auto& [slice, contours] : by_slice) {
@@ -198,7 +202,7 @@ StatusOr<LabelVolume> ReadStructureSet(const Folders& allowed, const std::string
                                        const VolumeProgress& progress) {
   PB_ASSIGN_OR_RETURN(const DicomName opened, DicomName::OpenToRead(allowed, path));
   DcmFileFormat format;
-  const Status loaded = LoadDicom(allowed, opened, DicomExtent::kAll, kMaxValueBytes, format);
+  const Status loaded = LoadDicom(allowed, opened, DicomExtent::kAll, kMaxDicomValueBytes, format);
   if (!loaded.ok()) return DataLoss("read rtstruct: ", MessageOf(loaded));
   StructureReader reader(affine, progress);
   PB_RETURN_IF_ERROR(reader.Read(*format.getDataset()));
@@ -231,7 +235,7 @@ StatusOr<LabelVolume> ReadStructureSet(const Folders& allowed, const std::string
   }
   labels.paint = [structures = std::move(reader.structures()), grid = labels.size](
                      std::size_t segment, std::uint8_t value, std::span<std::uint8_t> out) {
-    Fill(structures[segment], grid, value, out);
+    FillStructure(structures[segment], grid, value, out);
     return absl::OkStatus();
   };
   return labels;

@@ -14,7 +14,6 @@ namespace patchbay::workers {
 namespace {
 
 constexpr std::size_t kMaxHeaderBytes = 1u << 16;
-constexpr double kMaxSkew = 1e-3;
 
 using Fields = std::map<std::string, std::string>;
 

@@ -135,6 +135,8 @@ void ReplaceNonFinite(Volume& volume, float value) {
   volume.warnings.push_back(StrCat(found.ToString(volume.size), " are ", value, " here"));
 }
 
+bool IsWhole(double value) { return value == std::floor(value) && std::abs(value) < 1e6; }
+
 ValueRange RangeOf(const Volume& volume) {
   const auto count = static_cast<std::size_t>(volume.size.Pixels());
   if (count == 0) return {};

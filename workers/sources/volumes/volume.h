@@ -70,6 +70,9 @@ NonFiniteVoxels FindNonFinite(const Volume& volume);
 /// Puts `value` in their places. Both kinds are counted in the volume's log.
 void ReplaceNonFinite(Volume& volume, float value);
 
+/// Whether a slope or an intercept keeps integers whole.
+bool IsWhole(double value);
+
 struct ValueRange {
   double min = 0, max = 0, mean = 0;
 };

@@ -42,6 +42,11 @@ enum class CodecKind : std::uint8_t {
   kFixedScaleOffset,
 };
 
+/// Whether it maps elements to elements, and comes before those that see bytes.
+constexpr bool IsTyped(CodecKind kind) {
+  return kind == CodecKind::kDelta || kind == CodecKind::kFixedScaleOffset;
+}
+
 /// One step after the axes were transposed. Only the fields of its kind are used.
 struct Codec {
   CodecKind kind = CodecKind::kZstd;

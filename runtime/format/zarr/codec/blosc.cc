@@ -94,13 +94,7 @@ constexpr unsigned kByteShuffle = 0x1, kStored = 0x2, kBitShuffle = 0x4, kNotSpl
 constexpr int kMaxSplits = 16;
 constexpr std::size_t kMinSplitBytes = 128;
 
-std::uint32_t Load32(const std::byte* p) {
-  std::uint32_t value;
-  std::memcpy(&value, p, sizeof value);
-  return value;
-}
-
-Status Bad(std::string_view cause) { return DataLoss("blosc frame: ", cause); }
+Status BadFrame(std::string_view cause) { return DataLoss("blosc frame: ", cause); }
 
 Status DecodeStream(int codec, ZSTD_DCtx_s* zstd, std::span<const std::byte> from, std::byte* out,
                     std::size_t size) {
@@ -110,14 +104,14 @@ Status DecodeStream(int codec, ZSTD_DCtx_s* zstd, std::span<const std::byte> fro
   }
   if (codec == 4) {
     const std::size_t n = ZSTD_decompressDCtx(zstd, out, size, from.data(), from.size());
-    if (ZSTD_isError(n)) return Bad(StrCat("zstd: ", ZSTD_getErrorName(n)));
-    if (n != size) return Bad(StrCat("a block of ", n, " bytes, not ", size));
+    if (ZSTD_isError(n)) return BadFrame(StrCat("zstd: ", ZSTD_getErrorName(n)));
+    if (n != size) return BadFrame(StrCat("a block of ", n, " bytes, not ", size));
     return absl::OkStatus();
   }
   const int n =
       LZ4_decompress_safe(reinterpret_cast<const char*>(from.data()), reinterpret_cast<char*>(out),
                           static_cast<int>(from.size()), static_cast<int>(size));
-  if (n != static_cast<int>(size)) return Bad("a corrupt lz4 block");
+  if (n != static_cast<int>(size)) return BadFrame("a corrupt lz4 block");
   return absl::OkStatus();
 }
 
@@ -217,25 +211,25 @@ void UnshuffleBox(const CopyPlan& plan, const std::byte* planes, std::size_t ele
 
 StatusOr<BloscFrame> BloscFrame::Parse(std::span<const std::byte> bytes,
                                        std::size_t expected_bytes) {
-  if (bytes.size() < kHeaderBytes) return Bad(StrCat("only ", bytes.size(), " bytes"));
+  if (bytes.size() < kHeaderBytes) return BadFrame(StrCat("only ", bytes.size(), " bytes"));
   const auto byte_at = [&](std::size_t i) { return static_cast<unsigned>(bytes[i]); };
   BloscFrame f;
-  if (byte_at(0) == 0 || byte_at(0) > 2) return Bad(StrCat("format version ", byte_at(0)));
+  if (byte_at(0) == 0 || byte_at(0) > 2) return BadFrame(StrCat("format version ", byte_at(0)));
   const unsigned flags = byte_at(2);
   f.type_bytes = static_cast<int>(byte_at(3));
   f.nbytes = Load32(bytes.data() + 4);
   f.block_bytes = Load32(bytes.data() + 8);
   const std::size_t frame_bytes = Load32(bytes.data() + 12);
   if (f.nbytes != expected_bytes) {
-    return Bad(StrCat("holds ", f.nbytes, " bytes, the chunk has ", expected_bytes));
+    return BadFrame(StrCat("holds ", f.nbytes, " bytes, the chunk has ", expected_bytes));
   }
-  if (f.type_bytes == 0) return Bad("type size 0");
+  if (f.type_bytes == 0) return BadFrame("type size 0");
   if (frame_bytes < kHeaderBytes || frame_bytes != bytes.size()) {
-    return Bad(StrCat("states ", frame_bytes, " bytes, has ", bytes.size()));
+    return BadFrame(StrCat("states ", frame_bytes, " bytes, has ", bytes.size()));
   }
   f.bytes = bytes.first(frame_bytes);
   if (f.block_bytes == 0 || f.block_bytes > f.nbytes) {
-    if (f.nbytes != 0) return Bad(StrCat("block size ", f.block_bytes, " of ", f.nbytes));
+    if (f.nbytes != 0) return BadFrame(StrCat("block size ", f.block_bytes, " of ", f.nbytes));
     return f;
   }
   f.blocks = (f.nbytes + f.block_bytes - 1) / f.block_bytes;
@@ -246,13 +240,13 @@ StatusOr<BloscFrame> BloscFrame::Parse(std::span<const std::byte> bytes,
             f.block_bytes / static_cast<std::size_t>(f.type_bytes) >= kMinSplitBytes;
   f.codec = static_cast<int>(flags >> 5);
   if (f.stored) {
-    if (frame_bytes != kHeaderBytes + f.nbytes) return Bad("stored bytes of another size");
+    if (frame_bytes != kHeaderBytes + f.nbytes) return BadFrame("stored bytes of another size");
     return f;
   }
-  if (f.codec > 4) return Bad(StrCat("inner codec ", f.codec));
-  if (frame_bytes < kHeaderBytes + 4 * f.blocks) return Bad("cut inside its block table");
+  if (f.codec > 4) return BadFrame(StrCat("inner codec ", f.codec));
+  if (frame_bytes < kHeaderBytes + 4 * f.blocks) return BadFrame("cut inside its block table");
   if (blosc_cbuffer_validate(f.bytes.data(), f.bytes.size(), &expected_bytes) != 0) {
-    return Bad("c-blosc refuses its header");
+    return BadFrame("c-blosc refuses its header");
   }
   return f;
 }
@@ -280,14 +274,14 @@ Status BloscFrame::DecodePlanes(std::size_t block, ZSTD_DCtx_s* zstd, std::byte*
   const std::size_t streams = split && !short_block ? static_cast<std::size_t>(type_bytes) : 1;
   // Every stream of a split block has the same whole size, as c-blosc encodes it.
   const std::size_t stream_bytes = size / streams;
-  if (stream_bytes * streams != size) return Bad("a split block that does not divide");
+  if (stream_bytes * streams != size) return BadFrame("a split block that does not divide");
   for (std::size_t s = 0; s < streams; ++s) {
     if (at < kHeaderBytes || at > bytes.size() || bytes.size() - at < 4) {
-      return Bad("a block outside the frame");
+      return BadFrame("a block outside the frame");
     }
     const std::size_t encoded = Load32(bytes.data() + at);
     at += 4;
-    if (encoded == 0 || encoded > bytes.size() - at) return Bad("a block outside the frame");
+    if (encoded == 0 || encoded > bytes.size() - at) return BadFrame("a block outside the frame");
     PB_RETURN_IF_ERROR(DecodeStream(codec, zstd, bytes.subspan(at, encoded), out + s * stream_bytes,
                                     stream_bytes));
     at += encoded;
@@ -306,7 +300,7 @@ Status BloscFrame::DecodeAll(BlockScratch& scratch, std::byte* out) const {
   const int n = blosc_decompress_ctx(bytes.data(), out, nbytes, 1);
   if (n < 0 || static_cast<std::size_t>(n) != nbytes) {
     if (codec == 2) return Unimplemented("blosc frame: inner codec snappy");
-    return Bad(StrCat("c-blosc returned ", n));
+    return BadFrame(StrCat("c-blosc returned ", n));
   }
   return absl::OkStatus();
 }
@@ -316,7 +310,7 @@ Status BloscFrame::DecodeItems(std::size_t begin, std::size_t end, std::byte* ou
   const int n = blosc_getitem(bytes.data(), static_cast<int>(begin / size),
                               static_cast<int>((end - begin) / size), out);
   if (n < 0 || static_cast<std::size_t>(n) != end - begin) {
-    return Bad(StrCat("c-blosc returned ", n));
+    return BadFrame(StrCat("c-blosc returned ", n));
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
@@ -17,6 +18,13 @@ struct ZSTD_DCtx_s;
 struct ZSTD_CCtx_s;
 
 namespace patchbay::zarr {
+
+/// Four bytes, the least significant first.
+inline std::uint32_t Load32(const std::byte* p) {
+  std::uint32_t value;
+  std::memcpy(&value, p, sizeof value);
+  return value;
+}
 
 /// `planes` holds the first bytes of all `elements`, then their second bytes, and so on. Writes
 /// elements [first, first + count) to `out`, count * element_bytes bytes.

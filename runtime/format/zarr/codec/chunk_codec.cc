@@ -16,10 +16,6 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-bool IsTyped(CodecKind kind) {
-  return kind == CodecKind::kDelta || kind == CodecKind::kFixedScaleOffset;
-}
-
 /// How many typed codecs a chain begins with, in encode order.
 std::size_t TypedCount(const CodecChain& chain) {
   std::size_t n = 0;

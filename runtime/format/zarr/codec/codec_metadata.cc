@@ -97,10 +97,6 @@ Status AppendChecksum(CodecKind kind, bool first_by_default, const Json& options
   return absl::OkStatus();
 }
 
-bool IsTyped(CodecKind kind) {
-  return kind == CodecKind::kDelta || kind == CodecKind::kFixedScaleOffset;
-}
-
 StatusOr<std::vector<int>> ParseOrder(const Json& options, int rank, std::string_view what) {
   const auto found = options.find("order");
   if (found == options.end()) return Malformed(what, "codec transpose has no order");
@@ -279,7 +275,7 @@ Status ParseSharding(const Json& options, std::string_view what, ArrayMetadata& 
   return ParseChain(*codecs, what, array);
 }
 
-Status Refuse(const Json& value, DType dtype, std::string_view what) {
+Status RefuseFill(const Json& value, DType dtype, std::string_view what) {
   return ErrorAbout(absl::StatusCode::kInvalidArgument, "read metadata", what,
                     StrCat("fill_value ", DumpJson(value), " is not a value of ", NameOf(dtype)));
 }
@@ -313,7 +309,7 @@ StatusOr<std::vector<std::byte>> Integer(const Json& value, DType dtype, std::st
       return BytesOf(static_cast<T>(v));
     }
   }
-  return Refuse(value, dtype, what);
+  return RefuseFill(value, dtype, what);
 }
 
 /// The bits of "0x..." with exactly `digits` hex digits.
@@ -352,14 +348,14 @@ std::vector<std::byte> FloatBytes(double value, DType dtype) {
 
 StatusOr<std::vector<std::byte>> Float(const Json& value, DType dtype, std::string_view what) {
   if (value.is_number()) return FloatBytes(value.get<double>(), dtype);
-  if (!value.is_string()) return Refuse(value, dtype, what);
+  if (!value.is_string()) return RefuseFill(value, dtype, what);
   const auto& text = value.get_ref<const std::string&>();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (text == "NaN") return FloatBytes(std::numeric_limits<double>::quiet_NaN(), dtype);
   if (text == "Infinity") return FloatBytes(kInfinity, dtype);
   if (text == "-Infinity") return FloatBytes(-kInfinity, dtype);
   const auto bits = HexBits(text, 2 * SizeOf(dtype));
-  if (!bits) return Refuse(value, dtype, what);
+  if (!bits) return RefuseFill(value, dtype, what);
   std::vector<std::byte> out(SizeOf(dtype));
   std::memcpy(out.data(), &*bits, out.size());
   return out;
@@ -476,7 +472,7 @@ StatusOr<std::vector<std::byte>> ParseFillValue(const Json& value, DType dtype,
     case DType::kBool:
       if (value.is_boolean()) return BytesOf(static_cast<std::uint8_t>(value.get<bool>()));
       if (value == 0 || value == 1) return BytesOf(static_cast<std::uint8_t>(value == 1));
-      return Refuse(value, dtype, what);
+      return RefuseFill(value, dtype, what);
     case DType::kInt8:
       return Integer<std::int8_t>(value, dtype, what);
     case DType::kUint8:
@@ -499,7 +495,7 @@ StatusOr<std::vector<std::byte>> ParseFillValue(const Json& value, DType dtype,
     case DType::kFloat64:
       return Float(value, dtype, what);
   }
-  return Refuse(value, dtype, what);
+  return RefuseFill(value, dtype, what);
 }
 
 }  // namespace patchbay::zarr

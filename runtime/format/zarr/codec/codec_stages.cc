@@ -28,12 +28,6 @@ StatusOr<Bytes> Ended(std::string_view codec, Bytes rest, Bytes decoded) {
 
 std::string Hex32(std::uint32_t value) { return Hex64(value).substr(8); }
 
-std::uint32_t Load32(const std::byte* p) {
-  std::uint32_t value;
-  std::memcpy(&value, p, sizeof value);
-  return value;
-}
-
 /// A sum folded to 16 bits: 65535 stands for every multiple of it but zero.
 std::uint64_t Fold(std::uint64_t sum) { return sum == 0 ? 0 : (sum - 1) % 65535 + 1; }
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kMinChunkSide = 16;
 constexpr std::int64_t kMaxChunkSide = 8192;
 constexpr std::int64_t kMaxShardSide = 65536;
-constexpr std::int64_t kMaxChunkBytes = std::int64_t{1} << 29;
+constexpr std::int64_t kMaxWrittenChunkBytes = std::int64_t{1} << 29;
 /// Inner chunks of one zarr shard: its index is held in memory.
 constexpr std::int64_t kMaxChunksInShard = std::int64_t{1} << 20;
 constexpr std::int64_t kVolumeChunkSide = 64;
@@ -22,7 +22,7 @@ constexpr double kVolumeFill = -1024;
 
 constexpr auto kCodecs = NamesInOrder<StoreCodec>("zstd", "lz4", "plain-zstd", "keep");
 
-Status Refuse(std::string_view setting, std::string_view cause) {
+Status RefuseSetting(std::string_view setting, std::string_view cause) {
   return InvalidArgument("check store settings: ", setting, ": ", cause);
 }
 
@@ -35,12 +35,12 @@ bool IsWritten(DType dtype) {
 Status CheckSide(std::string_view axis, std::int64_t chunk, std::int64_t shard,
                  std::int64_t lowest) {
   if (chunk < lowest || chunk > kMaxChunkSide) {
-    return Refuse("chunk",
-                  StrCat(chunk, " along ", axis, " is not ", lowest, " to ", kMaxChunkSide));
+    return RefuseSetting("chunk",
+                         StrCat(chunk, " along ", axis, " is not ", lowest, " to ", kMaxChunkSide));
   }
   if (shard < chunk || shard > kMaxShardSide || shard % chunk != 0) {
-    return Refuse("shard", StrCat(shard, " along ", axis, " is not a multiple of the chunk up to ",
-                                  kMaxShardSide));
+    return RefuseSetting("shard", StrCat(shard, " along ", axis,
+                                         " is not a multiple of the chunk up to ", kMaxShardSide));
   }
   return absl::OkStatus();
 }
@@ -50,14 +50,14 @@ Status CheckShapes(const ImageStoreSettings& s) {
   PB_RETURN_IF_ERROR(CheckSide("y", s.chunk.y, s.shard.y, kMinChunkSide));
   PB_RETURN_IF_ERROR(CheckSide("x", s.chunk.x, s.shard.x, kMinChunkSide));
   if (s.axes == StoreAxes::kCyx && s.shard.z != 1) {
-    return Refuse("shard", StrCat(s.shard.z, " slices of a 2-D image"));
+    return RefuseSetting("shard", StrCat(s.shard.z, " slices of a 2-D image"));
   }
-  if (s.chunk.Pixels() > kMaxChunkBytes / s.PixelBytes()) {
-    return Refuse("chunk",
-                  StrCat(s.chunk.ToString(), " pixels are more than ", kMaxChunkBytes, " bytes"));
+  if (s.chunk.Pixels() > kMaxWrittenChunkBytes / s.PixelBytes()) {
+    return RefuseSetting("chunk", StrCat(s.chunk.ToString(), " pixels are more than ",
+                                         kMaxWrittenChunkBytes, " bytes"));
   }
   if (s.ChunksPerShard().Pixels() > kMaxChunksInShard) {
-    return Refuse("shard", StrCat("more than ", kMaxChunksInShard, " chunks"));
+    return RefuseSetting("shard", StrCat("more than ", kMaxChunksInShard, " chunks"));
   }
   return absl::OkStatus();
 }
@@ -68,35 +68,37 @@ std::string_view NameOf(StoreCodec codec) { return kCodecs.Of(codec); }
 
 StatusOr<StoreCodec> StoreCodecFromName(std::string_view name) {
   if (const auto codec = kCodecs.Find(name)) return *codec;
-  return Refuse("codec", StrCat("'", name, "' is none of zstd, lz4, plain-zstd, keep"));
+  return RefuseSetting("codec", StrCat("'", name, "' is none of zstd, lz4, plain-zstd, keep"));
 }
 
 Status Validate(const ImageStoreSettings& s) {
   if (!IsWritten(s.dtype)) {
-    return Refuse("dtype",
-                  StrCat(patchbay::NameOf(s.dtype), " is none of uint8, uint16, int16, float32"));
+    return RefuseSetting(
+        "dtype", StrCat(patchbay::NameOf(s.dtype), " is none of uint8, uint16, int16, float32"));
   }
   if (s.channels < 1 || s.channels > kMaxChannels) {
-    return Refuse("channels", StrCat(s.channels, " is not 1 to ", kMaxChannels));
+    return RefuseSetting("channels", StrCat(s.channels, " is not 1 to ", kMaxChannels));
   }
   if (s.axes == StoreAxes::kZyx && s.channels != 1) {
-    return Refuse("channels", StrCat(s.channels, " of a volume: it has one"));
+    return RefuseSetting("channels", StrCat(s.channels, " of a volume: it has one"));
   }
   if (s.axes == StoreAxes::kCzyx && s.channels == 1) {
-    return Refuse("channels", "1 of a volume of several");
+    return RefuseSetting("channels", "1 of a volume of several");
   }
   PB_RETURN_IF_ERROR(CheckShapes(s));
   const int highest =
       s.codec == StoreCodec::kBloscLz4 || s.codec == StoreCodec::kBloscZstd ? 9 : 22;
   if (s.codec_level < 1 || s.codec_level > highest) {
-    return Refuse("codec-level", StrCat(s.codec_level, " is not 1 to ", highest));
+    return RefuseSetting("codec-level", StrCat(s.codec_level, " is not 1 to ", highest));
   }
   if (s.blosc_block_bytes < 4096 || s.blosc_block_bytes > (1u << 24)) {
-    return Refuse("blosc_block_bytes", StrCat(s.blosc_block_bytes, " is not 4096 to 16777216"));
+    return RefuseSetting("blosc_block_bytes",
+                         StrCat(s.blosc_block_bytes, " is not 4096 to 16777216"));
   }
   if (!ElementOf(s.fill_value, s.dtype)) {
-    return Refuse("fill_value", StrCat(s.fill_value, " is not a value of ",
-                                       patchbay::NameOf(s.dtype), " (", RangeOf(s.dtype), ")"));
+    return RefuseSetting(
+        "fill_value", StrCat(s.fill_value, " is not a value of ", patchbay::NameOf(s.dtype), " (",
+                             RangeOf(s.dtype), ")"));
   }
   return absl::OkStatus();
 }

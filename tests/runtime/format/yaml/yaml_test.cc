@@ -7,7 +7,7 @@
 namespace patchbay::config {
 namespace {
 
-std::string ErrorOf(std::string_view text) {
+std::string YamlErrorOf(std::string_view text) {
   const auto node = ParseYaml(text, "f.yaml");
   return node.ok() ? "" : std::string(MessageOf(node.status()));
 }
@@ -38,24 +38,24 @@ TEST(Yaml, EmptyTextIsAnEmptyMap) {
 }
 
 TEST(Yaml, RefusesMalformedTextWithItsLine) {
-  EXPECT_EQ(ErrorOf("a: 1\nb: [1, 2\n").substr(0, 9), "f.yaml:3:");
-  EXPECT_EQ(ErrorOf("a: 1\nb: 2\na: 3\n"), "f.yaml:3: key 'a' appears twice");
-  EXPECT_EQ(ErrorOf("a: 1\n? [x]\n: 2\n"), "f.yaml:2: a key must be plain text");
-  EXPECT_NE(ErrorOf("a: 1\n---\nb: 2\n").find("only one document"), std::string::npos);
-  EXPECT_NE(ErrorOf("a: !!python/object:os.system x\n").find("is not supported"),
+  EXPECT_EQ(YamlErrorOf("a: 1\nb: [1, 2\n").substr(0, 9), "f.yaml:3:");
+  EXPECT_EQ(YamlErrorOf("a: 1\nb: 2\na: 3\n"), "f.yaml:3: key 'a' appears twice");
+  EXPECT_EQ(YamlErrorOf("a: 1\n? [x]\n: 2\n"), "f.yaml:2: a key must be plain text");
+  EXPECT_NE(YamlErrorOf("a: 1\n---\nb: 2\n").find("only one document"), std::string::npos);
+  EXPECT_NE(YamlErrorOf("a: !!python/object:os.system x\n").find("is not supported"),
             std::string::npos);
-  EXPECT_EQ(ErrorOf("a: *nothing\n").substr(0, 9), "f.yaml:1:");
-  EXPECT_EQ(ErrorOf("a: 1\nb: {c: 1\n"), "f.yaml:3: '{' is not closed");
-  EXPECT_EQ(ErrorOf("a: [1, 2\n"), "f.yaml:2: '[' is not closed");
-  EXPECT_EQ(ErrorOf("a: 1\n\tb: 2\n"), "f.yaml:2: tabs may not indent: use spaces");
-  EXPECT_EQ(ErrorOf("a:\n\t- b\n"), "f.yaml:2: tabs may not indent: use spaces");
-  EXPECT_EQ(ErrorOf("a:\n  b: 1\n \t- c\n"), "f.yaml:3: tabs may not indent: use spaces");
-  EXPECT_EQ(ErrorOf("a: - b\n"),
+  EXPECT_EQ(YamlErrorOf("a: *nothing\n").substr(0, 9), "f.yaml:1:");
+  EXPECT_EQ(YamlErrorOf("a: 1\nb: {c: 1\n"), "f.yaml:3: '{' is not closed");
+  EXPECT_EQ(YamlErrorOf("a: [1, 2\n"), "f.yaml:2: '[' is not closed");
+  EXPECT_EQ(YamlErrorOf("a: 1\n\tb: 2\n"), "f.yaml:2: tabs may not indent: use spaces");
+  EXPECT_EQ(YamlErrorOf("a:\n\t- b\n"), "f.yaml:2: tabs may not indent: use spaces");
+  EXPECT_EQ(YamlErrorOf("a:\n  b: 1\n \t- c\n"), "f.yaml:3: tabs may not indent: use spaces");
+  EXPECT_EQ(YamlErrorOf("a: - b\n"),
             "f.yaml:1: a list item is not allowed here: begin it on a line of its own");
-  EXPECT_EQ(ErrorOf("a: 1\nb: M\xFCller\n"),
+  EXPECT_EQ(YamlErrorOf("a: 1\nb: M\xFCller\n"),
             "f.yaml:2: byte 252 is not UTF-8 here: save the file as UTF-8");
   EXPECT_TRUE(ParseYaml("a: M\xC3\xBCller\n", "f.yaml").ok());
-  EXPECT_NE(ErrorOf("a: &x {b: 1}\nc:\n  <<: *x\n").find("merge keys"), std::string::npos);
+  EXPECT_NE(YamlErrorOf("a: &x {b: 1}\nc:\n  <<: *x\n").find("merge keys"), std::string::npos);
 }
 
 TEST(Yaml, ExpandsAliasesButNotWithoutLimit) {
@@ -69,7 +69,8 @@ TEST(Yaml, ExpandsAliasesButNotWithoutLimit) {
     for (int k = 0; k < 10; ++k) laughs += StrCat(k == 0 ? "" : ", ", "*a", i - 1);
     laughs += "]\n";
   }
-  EXPECT_NE(ErrorOf(laughs).find("more than 100000 values"), std::string::npos) << ErrorOf(laughs);
+  EXPECT_NE(YamlErrorOf(laughs).find("more than 100000 values"), std::string::npos)
+      << YamlErrorOf(laughs);
 }
 
 TEST(Yaml, RefusesDeepNestingAndLongText) {
@@ -78,24 +79,24 @@ TEST(Yaml, RefusesDeepNestingAndLongText) {
     EXPECT_EQ(ParseYaml(text, "f.yaml").ok(), depth == kMaxYamlDepth) << depth;
   }
   const std::string flow = "a: " + std::string(100, '[') + std::string(100, ']');
-  EXPECT_NE(ErrorOf(flow).find("nested deeper"), std::string::npos) << ErrorOf(flow);
+  EXPECT_NE(YamlErrorOf(flow).find("nested deeper"), std::string::npos) << YamlErrorOf(flow);
   const std::string brackets = std::string(900'000, '[');
-  EXPECT_NE(ErrorOf(brackets).find("nested deeper"), std::string::npos);
+  EXPECT_NE(YamlErrorOf(brackets).find("nested deeper"), std::string::npos);
   std::string block;
   for (int i = 0; i < 100; ++i) block += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
-  EXPECT_NE(ErrorOf(block).find("nested deeper"), std::string::npos);
-  EXPECT_NE(ErrorOf(std::string(kMaxYamlBytes + 1, 'a')).find("more than"), std::string::npos);
+  EXPECT_NE(YamlErrorOf(block).find("nested deeper"), std::string::npos);
+  EXPECT_NE(YamlErrorOf(std::string(kMaxYamlBytes + 1, 'a')).find("more than"), std::string::npos);
 }
 
 TEST(Yaml, RefusesMapsAndAnchorsWhoseCostGrowsFasterThanTheirText) {
   std::string keys;
   for (int i = 0; i < 60'000; ++i) keys += StrCat("k", i, ": 1\n");
-  EXPECT_NE(ErrorOf(keys).find("more than 5000 keys"), std::string::npos) << ErrorOf(keys);
+  EXPECT_NE(YamlErrorOf(keys).find("more than 5000 keys"), std::string::npos) << YamlErrorOf(keys);
   std::string anchors;
   for (int i = 0; i < 25; ++i) anchors += StrCat("&a", i, " [");
   for (int i = 0; i < 20'000; ++i) anchors += "1,";
   anchors += "1" + std::string(25, ']');
-  EXPECT_NE(ErrorOf(anchors).find("more than 100000 values"), std::string::npos);
+  EXPECT_NE(YamlErrorOf(anchors).find("more than 100000 values"), std::string::npos);
 }
 
 TEST(Yaml, RefusesManyCompactListsWithoutExhaustingTheStack) {

@@ -17,7 +17,7 @@ Json Sharded() {
 }
 
 /// With members of these JSON pointers set.
-ArrayMetadata V3(const std::vector<std::pair<const char*, Json>>& members = {}) {
+ArrayMetadata ParsedV3(const std::vector<std::pair<const char*, Json>>& members = {}) {
   Json document = Sharded();
   for (const auto& [pointer, value] : members) document[Json::json_pointer(pointer)] = value;
   const auto array = ParseArrayV3(document, "s");
@@ -25,7 +25,7 @@ ArrayMetadata V3(const std::vector<std::pair<const char*, Json>>& members = {}) 
   return array.value_or(ArrayMetadata());
 }
 
-ArrayMetadata V2(const Json& members = Json::object()) {
+ArrayMetadata ParsedV2(const Json& members = Json::object()) {
   Json document = Json::parse(R"({"zarr_format":2,"shape":[100,70],"chunks":[10,20],"dtype":"<i2",
     "compressor":null,"filters":null,"order":"C","fill_value":0})");
   document.update(members);
@@ -35,35 +35,37 @@ ArrayMetadata V2(const Json& members = Json::object()) {
 }
 
 TEST(AbsentKeys, OfAShardedArrayAreThoseOfTheSpecification) {
-  EXPECT_TRUE(V3().index_at_end);
-  EXPECT_TRUE(V3({{"/codecs/0/configuration/index_location", "end"}}).index_at_end);
-  EXPECT_FALSE(V3({{"/codecs/0/configuration/index_location", "start"}}).index_at_end);
-  EXPECT_FALSE(V3().index_big_endian);
-  EXPECT_TRUE(V3({{"/codecs/0/configuration/index_codecs/0/configuration", {{"endian", "big"}}}})
-                  .index_big_endian);
-  EXPECT_FALSE(V3().chain.big_endian);
-  EXPECT_TRUE(V3({{"/codecs/0/configuration/codecs/0/configuration", {{"endian", "big"}}}})
+  EXPECT_TRUE(ParsedV3().index_at_end);
+  EXPECT_TRUE(ParsedV3({{"/codecs/0/configuration/index_location", "end"}}).index_at_end);
+  EXPECT_FALSE(ParsedV3({{"/codecs/0/configuration/index_location", "start"}}).index_at_end);
+  EXPECT_FALSE(ParsedV3().index_big_endian);
+  EXPECT_TRUE(
+      ParsedV3({{"/codecs/0/configuration/index_codecs/0/configuration", {{"endian", "big"}}}})
+          .index_big_endian);
+  EXPECT_FALSE(ParsedV3().chain.big_endian);
+  EXPECT_TRUE(ParsedV3({{"/codecs/0/configuration/codecs/0/configuration", {{"endian", "big"}}}})
                   .chain.big_endian);
-  EXPECT_FALSE(V3().index_checksum);
-  EXPECT_TRUE(V3({{"/codecs/0/configuration/index_codecs/1", "crc32c"}}).index_checksum);
+  EXPECT_FALSE(ParsedV3().index_checksum);
+  EXPECT_TRUE(ParsedV3({{"/codecs/0/configuration/index_codecs/1", "crc32c"}}).index_checksum);
 }
 
 TEST(AbsentKeys, OfKeysOfChunksGoByTheirStyle) {
-  EXPECT_EQ(V3().separator, '/');
-  EXPECT_EQ(V3({{"/chunk_key_encoding/configuration", Json::object()}}).separator, '/');
-  EXPECT_EQ(V3({{"/chunk_key_encoding/configuration", {{"separator", "."}}}}).separator, '.');
-  EXPECT_EQ(V3({{"/chunk_key_encoding/name", "v2"}}).separator, '.');
-  EXPECT_EQ(V3({{"/chunk_key_encoding", {{"name", "v2"}, {"configuration", {{"separator", "/"}}}}}})
-                .separator,
-            '/');
-  EXPECT_EQ(V2().separator, '.');
-  EXPECT_EQ(V2({{"dimension_separator", nullptr}}).separator, '.');
-  EXPECT_EQ(V2({{"dimension_separator", "/"}}).separator, '/');
+  EXPECT_EQ(ParsedV3().separator, '/');
+  EXPECT_EQ(ParsedV3({{"/chunk_key_encoding/configuration", Json::object()}}).separator, '/');
+  EXPECT_EQ(ParsedV3({{"/chunk_key_encoding/configuration", {{"separator", "."}}}}).separator, '.');
+  EXPECT_EQ(ParsedV3({{"/chunk_key_encoding/name", "v2"}}).separator, '.');
+  EXPECT_EQ(
+      ParsedV3({{"/chunk_key_encoding", {{"name", "v2"}, {"configuration", {{"separator", "/"}}}}}})
+          .separator,
+      '/');
+  EXPECT_EQ(ParsedV2().separator, '.');
+  EXPECT_EQ(ParsedV2({{"dimension_separator", nullptr}}).separator, '.');
+  EXPECT_EQ(ParsedV2({{"dimension_separator", "/"}}).separator, '/');
 }
 
 TEST(AbsentKeys, OfFiltersAreThoseOfNumcodecs) {
   const auto filter = [](const Json& codec) {
-    const ArrayMetadata array = V2({{"filters", Json::array({codec})}});
+    const ArrayMetadata array = ParsedV2({{"filters", Json::array({codec})}});
     EXPECT_EQ(array.chain.codecs.size(), 1u) << codec;
     return array.chain.codecs.empty() ? Codec() : array.chain.codecs[0];
   };
@@ -77,17 +79,17 @@ TEST(AbsentKeys, OfFiltersAreThoseOfNumcodecs) {
 }
 
 TEST(AbsentKeys, OrderOfTheAxesIsAsItIsSaid) {
-  EXPECT_EQ(V2().chain.order, (std::vector<int>{0, 1}));
-  EXPECT_EQ(V2({{"order", "F"}}).chain.order, (std::vector<int>{1, 0}));
-  EXPECT_EQ(V3().chain.order, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(ParsedV2().chain.order, (std::vector<int>{0, 1}));
+  EXPECT_EQ(ParsedV2({{"order", "F"}}).chain.order, (std::vector<int>{1, 0}));
+  EXPECT_EQ(ParsedV3().chain.order, (std::vector<int>{0, 1, 2}));
   const Json turned = {{{"name", "transpose"}, {"configuration", {{"order", {1, 2, 0}}}}},
                        {{"name", "transpose"}, {"configuration", {{"order", {2, 0, 1}}}}},
                        {{"name", "bytes"}}};
-  EXPECT_EQ(V3({{"/codecs/0/configuration/codecs", turned}}).chain.order,
+  EXPECT_EQ(ParsedV3({{"/codecs/0/configuration/codecs", turned}}).chain.order,
             (std::vector<int>{0, 1, 2}))
       << "one turn undoes the other";
   const Json once = Json::array({turned[0], turned[2]});
-  EXPECT_EQ(V3({{"/codecs/0/configuration/codecs", once}}).chain.order,
+  EXPECT_EQ(ParsedV3({{"/codecs/0/configuration/codecs", once}}).chain.order,
             (std::vector<int>{1, 2, 0}));
 }
 

@@ -129,7 +129,7 @@ Status ReadOne(const std::string& compressor, std::string_view bytes) {
   return ReadAll(*array).status();
 }
 
-std::string ZstdOf(std::size_t n) {
+std::string ZstdOfSize(std::size_t n) {
   const std::string raw(n, 'a');
   std::string out(ZSTD_compressBound(n), '\0');
   out.resize(ZSTD_compress(out.data(), out.size(), raw.data(), n, 3));
@@ -147,11 +147,11 @@ std::string ZlibOf(std::size_t n) {
 }
 
 TEST(DecompressionBomb, IsRefusedByEveryCodecWithoutExpanding) {
-  EXPECT_TRUE(ReadOne("zstd", ZstdOf(64)).ok());
+  EXPECT_TRUE(ReadOne("zstd", ZstdOfSize(64)).ok());
   EXPECT_TRUE(ReadOne("zlib", ZlibOf(64)).ok());
-  EXPECT_TRUE(absl::IsDataLoss(ReadOne("zstd", ZstdOf(1 << 28))));
+  EXPECT_TRUE(absl::IsDataLoss(ReadOne("zstd", ZstdOfSize(1 << 28))));
   EXPECT_TRUE(absl::IsDataLoss(ReadOne("zlib", ZlibOf(1 << 26))));
-  EXPECT_TRUE(absl::IsDataLoss(ReadOne("zstd", ZstdOf(63))));
+  EXPECT_TRUE(absl::IsDataLoss(ReadOne("zstd", ZstdOfSize(63))));
   EXPECT_TRUE(absl::IsDataLoss(ReadOne("zlib", ZlibOf(63))));
   EXPECT_TRUE(absl::IsDataLoss(ReadOne("lz4", std::string("\xff\xff\xff\x7f", 4) + "abc")));
   EXPECT_TRUE(absl::IsDataLoss(ReadOne("lz4", "ab")));

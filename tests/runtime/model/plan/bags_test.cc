@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kBags[] = "batch: {by: image, patches: 8}\n";
 
-RunConfig ConfigOf(const std::string& rest, std::uint32_t ranks = 1) {
+RunConfig BagsConfig(const std::string& rest, std::uint32_t ranks = 1) {
   auto config = ParseRunConfig(
       StrCat("dataset: t.csv\nnumerics: cpu\nseed: 77\npatch: {size: [10, 10]}\n", rest),
       "run.yaml");
@@ -25,24 +25,24 @@ RunConfig ConfigOf(const std::string& rest, std::uint32_t ranks = 1) {
   return *config;
 }
 
-std::string ConfigError(const std::string& rest) {
+std::string BagsConfigError(const std::string& rest) {
   return std::string(MessageOf(
       ParseRunConfig(StrCat("dataset: t.csv\npatch: {size: [10, 10]}\n", rest), "run.yaml")
           .status()));
 }
 
 /// An image of `patches` cells of the grid.
-PlannedImage Image(std::int64_t patches) {
+PlannedImage ImageOfPatches(std::int64_t patches) {
   return {Sha256Of(StrCat(patches)), "zarr", Flat(10, 10 * patches), 3, DType::kUint8};
 }
 
 std::vector<PlannedImage> Images(const std::vector<std::int64_t>& patches) {
   std::vector<PlannedImage> images;
-  for (const std::int64_t count : patches) images.push_back(Image(count));
+  for (const std::int64_t count : patches) images.push_back(ImageOfPatches(count));
   return images;
 }
 
-Plan Built(const RunConfig& config, std::vector<PlannedImage> images) {
+Plan BagsPlan(const RunConfig& config, std::vector<PlannedImage> images) {
   auto plan = Plan::Build(config, std::move(images));
   EXPECT_TRUE(plan.ok()) << plan.status();
   const auto again = ParsePlan(plan->Text());
@@ -81,7 +81,7 @@ std::vector<Bag> BagsOf(const Plan& plan, std::uint32_t epoch) {
 
 TEST(Bags, AnEpochHasEveryImageOnceAndNoPatchTwice) {
   const std::vector<std::int64_t> counts = {40, 3, 8, 9, 1, 1000, 7};
-  const Plan plan = Built(ConfigOf(kBags), Images(counts));
+  const Plan plan = BagsPlan(BagsConfig(kBags), Images(counts));
   EXPECT_EQ(plan.bags()->count(), 7u);
   EXPECT_EQ(plan.bags()->ShortCount(), 3u);
   EXPECT_EQ(plan.patches_per_epoch(), 56u);
@@ -108,7 +108,7 @@ TEST(Bags, AnEpochHasEveryImageOnceAndNoPatchTwice) {
 
 TEST(Bags, SequentialIsTheTablesOrderAndMarksTheLastPatch) {
   const Plan plan =
-      Built(ConfigOf(StrCat("sampling: {order: sequential}\n", kBags)), Images({40, 3, 8}));
+      BagsPlan(BagsConfig(StrCat("sampling: {order: sequential}\n", kBags)), Images({40, 3, 8}));
   const std::vector<Bag> bags = BagsOf(plan, 5);
   for (std::uint32_t i = 0; i < 3; ++i) EXPECT_EQ(bags[i].image, i);
   EXPECT_NE(bags[0], BagsOf(plan, 6)[0]) << "other patches in another epoch";
@@ -125,7 +125,8 @@ TEST(Bags, SequentialIsTheTablesOrderAndMarksTheLastPatch) {
 }
 
 /// Whether `count` of `draws` with probability `p` is within 4.5 standard deviations.
-void ExpectShare(std::uint64_t count, std::uint64_t draws, double p, const std::string& what) {
+void ExpectShareOfDraws(std::uint64_t count, std::uint64_t draws, double p,
+                        const std::string& what) {
   const auto n = static_cast<double>(draws);
   EXPECT_LE(std::abs(static_cast<double>(count) - n * p), 4.5 * std::sqrt(n * p * (1 - p)))
       << what << ": " << count << " of " << n * p;
@@ -133,7 +134,8 @@ void ExpectShare(std::uint64_t count, std::uint64_t draws, double p, const std::
 
 TEST(Bags, PatchesPairsAndPlacesAreEquallyLikely) {
   constexpr std::uint32_t kEpochs = 20'000;
-  const Plan plan = Built(ConfigOf("batch: {by: image, patches: 3}\n"), Images({11, 5, 2, 64}));
+  const Plan plan =
+      BagsPlan(BagsConfig("batch: {by: image, patches: 3}\n"), Images({11, 5, 2, 64}));
   std::map<std::int64_t, std::uint64_t> taken, first;
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> pairs;
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> turns;
@@ -155,13 +157,15 @@ TEST(Bags, PatchesPairsAndPlacesAreEquallyLikely) {
   ASSERT_EQ(taken.size(), 11u);
   ASSERT_EQ(pairs.size(), 55u);
   ASSERT_EQ(turns.size(), 16u);
-  for (const auto& [x, count] : taken) ExpectShare(count, kEpochs, 3.0 / 11, StrCat("patch ", x));
-  for (const auto& [x, count] : first) ExpectShare(count, kEpochs, 1.0 / 11, StrCat("first ", x));
+  for (const auto& [x, count] : taken)
+    ExpectShareOfDraws(count, kEpochs, 3.0 / 11, StrCat("patch ", x));
+  for (const auto& [x, count] : first)
+    ExpectShareOfDraws(count, kEpochs, 1.0 / 11, StrCat("first ", x));
   for (const auto& [pair, count] : pairs) {
-    ExpectShare(count, kEpochs, 3.0 / 55, StrCat("pair ", pair.first, ", ", pair.second));
+    ExpectShareOfDraws(count, kEpochs, 3.0 / 55, StrCat("pair ", pair.first, ", ", pair.second));
   }
   for (const auto& [turn, count] : turns) {
-    ExpectShare(count, kEpochs, 0.25, StrCat("image ", turn.second, " as bag ", turn.first));
+    ExpectShareOfDraws(count, kEpochs, 0.25, StrCat("image ", turn.second, " as bag ", turn.first));
   }
 }
 
@@ -173,7 +177,7 @@ TEST(Bags, TissueAndTablesOfPlacesSayWhatThereIs) {
     images[i].indexes = {Sha256Of("index")};
     images[i].places = {{places[i], 1}};
   }
-  const Plan plan = Built(ConfigOf(tissue), images);
+  const Plan plan = BagsPlan(BagsConfig(tissue), images);
   EXPECT_EQ(plan.bags()->count(), 2u) << "an image without tissue has no bag";
   EXPECT_EQ(plan.bags()->ShortCount(), 1u);
   EXPECT_EQ(plan.cumulative_patches(), (std::vector<std::uint64_t>{0, 8, 8, 16}));
@@ -186,8 +190,8 @@ TEST(Bags, TissueAndTablesOfPlacesSayWhatThereIs) {
   listed[0].listed = {{0, 3}, {0, 9}, {0, 5}};
   listed[1].listed = {{0, 1}};
   const RunConfig config =
-      ConfigOf("sampling: {positions: places.csv}\nbatch: {by: image, patches: 2}\n");
-  const Plan from_table = Built(config, listed);
+      BagsConfig("sampling: {positions: places.csv}\nbatch: {by: image, patches: 2}\n");
+  const Plan from_table = BagsPlan(config, listed);
   for (const Bag& bag : BagsOf(from_table, 2)) {
     EXPECT_EQ(bag.x.size(), bag.image == 0 ? 2u : 1u);
     for (const std::int64_t x : bag.x) EXPECT_TRUE(bag.image == 0 ? x % 2 == 1 && x > 1 : x == 1);
@@ -196,13 +200,13 @@ TEST(Bags, TissueAndTablesOfPlacesSayWhatThereIs) {
 
 TEST(Bags, ARanksPartIsWholeBags) {
   const std::vector<PlannedImage> five = Images({40, 3, 8, 9, 11});
-  const Plan one = Built(ConfigOf(kBags), five);
+  const Plan one = BagsPlan(BagsConfig(kBags), five);
   EXPECT_EQ(one.config().global_size, 8u);
   EXPECT_EQ(BatchesPerEpoch(*one.Geometry(1)), 5u);
   EXPECT_EQ(one.Geometry(2).status().message(),
             "plan stream: key 'batch.patches': a batch of 8 patches on 2 ranks: not a whole number "
             "of bags of 8 for each");
-  const Plan two = Built(ConfigOf(kBags, 2), five);
+  const Plan two = BagsPlan(BagsConfig(kBags, 2), five);
   EXPECT_EQ(two.config().global_size, 16u);
   EXPECT_TRUE(two.Geometry(1).ok()) << "two bags a step";
   EXPECT_EQ(two.Geometry(2).status().message(),
@@ -210,7 +214,7 @@ TEST(Bags, ARanksPartIsWholeBags) {
             "or wrap");
   for (const char* tail : {"drop", "pad", "wrap"}) {
     const Plan plan =
-        Built(ConfigOf(StrCat("batch: {by: image, patches: 8, tail: ", tail, "}\n"), 2), five);
+        BagsPlan(BagsConfig(StrCat("batch: {by: image, patches: 8, tail: ", tail, "}\n"), 2), five);
     const auto geometry = plan.Geometry(2);
     ASSERT_TRUE(geometry.ok()) << geometry.status();
     for (std::uint64_t batch = 0; batch < BatchesPerEpoch(*geometry); ++batch) {
@@ -226,9 +230,9 @@ TEST(Bags, ARanksPartIsWholeBags) {
       }
     }
   }
-  const RunConfig four = ConfigOf("batch: {by: image, patches: 8, global_size: 32}\n");
+  const RunConfig four = BagsConfig("batch: {by: image, patches: 8, global_size: 32}\n");
   EXPECT_EQ(four.global_size, 32u);
-  EXPECT_EQ(Built(four, Images({8, 8, 8, 8})).Geometry(4)->global_batch, 32u);
+  EXPECT_EQ(BagsPlan(four, Images({8, 8, 8, 8})).Geometry(4)->global_batch, 32u);
 }
 
 TEST(Bags, AResumedRunKeepsItsBatch) {
@@ -246,7 +250,7 @@ TEST(Bags, AResumedRunKeepsItsBatch) {
 
 TEST(Bags, ConfigsOfBagsThatCannotBeAreRefusedByKey) {
   const auto refuses = [](const std::string& rest, const std::string& cause) {
-    EXPECT_NE(ConfigError(rest).find(cause), std::string::npos) << ConfigError(rest);
+    EXPECT_NE(BagsConfigError(rest).find(cause), std::string::npos) << BagsConfigError(rest);
   };
   refuses("batch: {by: image}\n", "key 'batch.by': bags need `patches`, the number in a bag");
   refuses("batch: {patches: 8}\n", "key 'batch.patches': the patches of a bag: needs by: image");
@@ -281,7 +285,7 @@ TEST(Bags, ASplitHasBagsOfItsOwn) {
 }
 
 TEST(Bags, TheDrawIsAPromise) {
-  const Plan plan = Built(ConfigOf("batch: {by: image, patches: 4}\n"), Images({20, 3, 9}));
+  const Plan plan = BagsPlan(BagsConfig("batch: {by: image, patches: 4}\n"), Images({20, 3, 9}));
   std::vector<std::int64_t> drawn;
   for (const Bag& bag : BagsOf(plan, 1)) {
     drawn.push_back(bag.image);

@@ -10,7 +10,7 @@
 namespace patchbay::plan {
 namespace {
 
-constexpr char kTable[] = R"(
+constexpr char kClassTable[] = R"(
 classes:
   - {name: benign, value: 0, aliases: [Normal, benign gland], from: {radboud: [1, 2], karolinska: 1}}
   - {name: tumour, value: 3, aliases: Tumor, from: {radboud: 3, karolinska: 2}}
@@ -20,7 +20,7 @@ skip: [note]
 )";
 
 TEST(ClassTable, IsReadAndComesBackFromJson) {
-  const auto table = ParseClassTable(kTable, "t.yaml");
+  const auto table = ParseClassTable(kClassTable, "t.yaml");
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(table->background, "benign");  // the class of value 0
   const auto again = ClassTableFromJson(JsonOf(*table), "table");
@@ -50,7 +50,7 @@ TEST(ClassTable, EveryFieldComesBackAndStaysInItsRange) {
 
 /// A label set's attributes, and so the digest of its store, hold this text.
 TEST(ClassTable, TextInStoresStaysAsItIs) {
-  const auto table = ParseClassTable(kTable, "t.yaml");
+  const auto table = ParseClassTable(kClassTable, "t.yaml");
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(DumpJson(JsonOf(*table)),
             R"({"background":"benign","classes":[{"aliases":["Normal","benign gland"],)"
@@ -61,7 +61,7 @@ TEST(ClassTable, TextInStoresStaysAsItIs) {
 }
 
 TEST(ClassTable, MaskValuesAreThoseOfTheSite) {
-  const auto table = ParseClassTable(kTable, "t.yaml");
+  const auto table = ParseClassTable(kClassTable, "t.yaml");
   ASSERT_TRUE(table.ok());
   const auto radboud = MaskValues(*table, "radboud"), karolinska = MaskValues(*table, "karolinska");
   ASSERT_TRUE(radboud.ok() && karolinska.ok());

@@ -9,17 +9,17 @@
 namespace patchbay::plan {
 namespace {
 
-constexpr std::string_view kTable =
+constexpr std::string_view kCohortTable =
     "path,slide_id,patient_id,site,fold_0,content_hash\n"
     "a.svs,001,P1,A,train,\n"
     "b.svs,2,P1,A,train,\n"
     "c.svs,3,P2,B,val,\n"
     "d.svs,4,P3,B,,\n";
 
-StatusOr<CohortTable> Read(std::string_view text) { return ParseCohortTable(text, "t.csv"); }
+StatusOr<CohortTable> ReadCohort(std::string_view text) { return ParseCohortTable(text, "t.csv"); }
 
-std::string TableError(std::string_view text) {
-  const auto table = Read(text);
+std::string CohortError(std::string_view text) {
+  const auto table = ReadCohort(text);
   return table.ok() ? "" : std::string(MessageOf(table.status()));
 }
 
@@ -31,7 +31,7 @@ TEST(CohortTable, ReadsWhatSpreadsheetsWrite) {
   std::string hinted = "sep=;\r\npath;id\r\na.svs;007\r\nb, c.svs;1.50";
   for (const std::string& text : {comma, semicolon, tabs, hinted}) {
     SCOPED_TRACE(text);
-    const auto table = Read(text);
+    const auto table = ReadCohort(text);
     ASSERT_TRUE(table.ok()) << table.status();
     EXPECT_EQ(table->columns, (std::vector<std::string>{"path", "id"}));
     ASSERT_EQ(table->rows.size(), 2u);
@@ -45,7 +45,7 @@ TEST(CohortTable, ReadsWhatSpreadsheetsWrite) {
 }
 
 TEST(CohortTable, SpacesOfEveryKindAroundACellAreTrimmed) {
-  const auto table = Read(
+  const auto table = ReadCohort(
       "path,patient_id\na.svs,\xC2\xA0P 1\xE2\x80\xAF\t\nb.svs,\xE2\x80\x8BP 1 \xEF\xBB\xBF\v\n"
       "c.svs,\xC2\xA0\xE3\x80\x80\n");
   ASSERT_TRUE(table.ok()) << table.status();
@@ -64,56 +64,56 @@ TEST(CohortTable, TheStemLeavesTheEndingsAway) {
 }
 
 TEST(CohortTable, RefusalsNameLineAndColumn) {
-  EXPECT_EQ(TableError(""), "t.csv:1: the table is empty");
-  EXPECT_EQ(TableError("path\n"), "t.csv:1: the table has no rows");
-  EXPECT_EQ(TableError("paths,b\nx,y\n"),
+  EXPECT_EQ(CohortError(""), "t.csv:1: the table is empty");
+  EXPECT_EQ(CohortError("path\n"), "t.csv:1: the table has no rows");
+  EXPECT_EQ(CohortError("paths,b\nx,y\n"),
             "t.csv:1: no column 'path' (is it 'paths'?); the first line names the columns");
-  EXPECT_EQ(TableError("path,a,a\nx,1,2\n"), "t.csv:1: two columns are named 'a'");
-  EXPECT_EQ(TableError("path,,a\nx,1,2\n"), "t.csv:1: column 2 has no name");
-  EXPECT_EQ(TableError("path,a\nx,1,2\n"),
+  EXPECT_EQ(CohortError("path,a,a\nx,1,2\n"), "t.csv:1: two columns are named 'a'");
+  EXPECT_EQ(CohortError("path,,a\nx,1,2\n"), "t.csv:1: column 2 has no name");
+  EXPECT_EQ(CohortError("path,a\nx,1,2\n"),
             "t.csv:2: 3 cells under 2 columns; quote a cell that contains the separator");
-  EXPECT_EQ(TableError("path,a,b\nx,1,2\n\ny,1\n"),
+  EXPECT_EQ(CohortError("path,a,b\nx,1,2\n\ny,1\n"),
             "t.csv:4: column 'b': the line ends before it, with 2 of 3 cells; write the separator "
             "of an empty cell too");
-  EXPECT_EQ(TableError("path;a;b;;\nx\n"),
+  EXPECT_EQ(CohortError("path;a;b;;\nx\n"),
             "t.csv:2: column 'a': the line ends before it, with 1 of 3 cells; write the separator "
             "of an empty cell too");
-  EXPECT_EQ(TableError("path,a\n,1\n"), "t.csv:2: column 'path': it is empty");
-  EXPECT_EQ(TableError("path,a\nx,\"1\n"), "t.csv:2: a quote that nothing closes");
-  EXPECT_EQ(TableError("path,a\nx,1\nx,2\n"),
+  EXPECT_EQ(CohortError("path,a\n,1\n"), "t.csv:2: column 'path': it is empty");
+  EXPECT_EQ(CohortError("path,a\nx,\"1\n"), "t.csv:2: a quote that nothing closes");
+  EXPECT_EQ(CohortError("path,a\nx,1\nx,2\n"),
             "t.csv:3: column 'path': 'x' is already in line 2 too; a slide has one row");
-  EXPECT_EQ(TableError("path,slide_id\nx,1\ny,1\n"),
+  EXPECT_EQ(CohortError("path,slide_id\nx,1\ny,1\n"),
             "t.csv:3: column 'slide_id': the slide_id '1' is that of line 2 too");
-  EXPECT_EQ(TableError("path\nx/1.svs\ny/1.tif\n"),
+  EXPECT_EQ(CohortError("path\nx/1.svs\ny/1.tif\n"),
             "t.csv:3: column 'path': the slide_id '1' is that of line 2 too; add a column slide_id "
             "that tells them apart");
-  EXPECT_EQ(TableError("path,slide_id\nx,\n"), "t.csv:2: column 'slide_id': it is empty");
-  EXPECT_EQ(TableError("path,content_hash\nx,abc\n"),
+  EXPECT_EQ(CohortError("path,slide_id\nx,\n"), "t.csv:2: column 'slide_id': it is empty");
+  EXPECT_EQ(CohortError("path,content_hash\nx,abc\n"),
             "t.csv:2: column 'content_hash': 'abc' is not a SHA-256 (64 hex digits)");
-  EXPECT_EQ(TableError("path\nx\nM\xC3\xBCller \xE2\x82\xAC \xF0\x9F\xA7\xAC \x7F.svs\n"), "");
+  EXPECT_EQ(CohortError("path\nx\nM\xC3\xBCller \xE2\x82\xAC \xF0\x9F\xA7\xAC \x7F.svs\n"), "");
   for (const std::string_view bad :
        {std::string_view("\xC0\x80"), std::string_view("\xC1\xBF"),
         std::string_view("\xF5\x80\x80\x80"), std::string_view("\xFF\xBF\xBF\xBF"),
         std::string_view("\x80"), std::string_view("\xC3("), std::string_view("\xE2\x82("),
         std::string_view("\xE2(\xAC"), std::string_view("a\0b", 3)}) {
-    EXPECT_EQ(TableError(StrCat("path\nx\n", bad, "\n")),
+    EXPECT_EQ(CohortError(StrCat("path\nx\n", bad, "\n")),
               "t.csv:3: the text is not UTF-8; save it as CSV UTF-8");
   }
   for (const char* cut : {"\xC3", "\xE2\x82", "\xF0\x9F\xA7"}) {
     // In a buffer of exactly its bytes, so that a read past the end is found.
     const std::string text = StrCat("path\nx\n", cut);
-    EXPECT_EQ(TableError(std::string_view(text)),
+    EXPECT_EQ(CohortError(std::string_view(text)),
               "t.csv:3: the text is not UTF-8; save it as CSV UTF-8");
-    EXPECT_EQ(TableError(std::string_view(StrCat(text, "\x80\x80")).substr(0, text.size())),
+    EXPECT_EQ(CohortError(std::string_view(StrCat(text, "\x80\x80")).substr(0, text.size())),
               "t.csv:3: the text is not UTF-8; save it as CSV UTF-8");
   }
-  EXPECT_EQ(TableError("path\nx\nM\xFCller.svs\n"),
+  EXPECT_EQ(CohortError("path\nx\nM\xFCller.svs\n"),
             "t.csv:3: the text is not UTF-8; save it as CSV UTF-8");
-  EXPECT_EQ(TableError(std::string_view("\xFF\xFEp\0", 4)),
+  EXPECT_EQ(CohortError(std::string_view("\xFF\xFEp\0", 4)),
             "t.csv:1: the text is UTF-16; save it as CSV UTF-8");
 }
 
-RunConfig ConfigOf(std::string_view rest) {
+RunConfig CohortConfig(std::string_view rest) {
   const auto config = ParseRunConfig(
       StrCat("dataset: t.csv\npatch: {size: [64, 64]}\nbatch: {global_size: 8}\n", rest), "run");
   EXPECT_TRUE(config.ok()) << config.status();
@@ -122,10 +122,10 @@ RunConfig ConfigOf(std::string_view rest) {
 
 /// The chosen rows, or the error.
 std::string Selected(std::string_view config, std::string_view split,
-                     std::string_view table = kTable) {
-  const auto read = Read(table);
+                     std::string_view table = kCohortTable) {
+  const auto read = ReadCohort(table);
   EXPECT_TRUE(read.ok()) << read.status();
-  const auto rows = SelectRows(*read, ConfigOf(config), split);
+  const auto rows = SelectRows(*read, CohortConfig(config), split);
   if (!rows.ok()) return std::string(MessageOf(rows.status()));
   std::string text;
   for (const std::size_t row : *rows) text += StrCat(row, " ");
@@ -146,9 +146,9 @@ TEST(Cohort, TakesTheRowsOfTheColumnsAndTheSplit) {
 }
 
 TEST(Cohort, CountsTheRowsThatWhereLeaves) {
-  const auto table = Read(kTable);
+  const auto table = ReadCohort(kCohortTable);
   const auto count = [&](std::string_view config) {
-    const auto rows = CountRows(*table, ConfigOf(config));
+    const auto rows = CountRows(*table, CohortConfig(config));
     return rows.ok() ? StrCat(*rows) : std::string(MessageOf(rows.status()));
   };
   EXPECT_EQ(count("split_column: fold_0"), "4");
@@ -176,18 +176,18 @@ TEST(Cohort, SplitsThatDifferOnlyInCaseOrAreCalledAllAreRefusedByLine) {
 
 /// The notices of CensusOf, one a line.
 std::string Notices(std::string_view text, std::string_view config = "split_column: f") {
-  const auto table = Read(text);
+  const auto table = ReadCohort(text);
   EXPECT_TRUE(table.ok()) << table.status();
-  const RunConfig run = ConfigOf(config);
+  const RunConfig run = CohortConfig(config);
   const auto rows = SelectRows(*table, run, "");
   EXPECT_TRUE(rows.ok()) << rows.status();
   return StrJoin(CensusOf(*table, run, *rows).notices, "\n");
 }
 
 TEST(Cohort, ACensusCountsWhatSplitsHaveAndWhatWasCompared) {
-  const auto table =
-      Read("path,patient_id,f,use\na,P1,train,1\nb,,train,1\nc,P2,hold,1\nd,P3,,1\ne,P4,,0\n");
-  const RunConfig config = ConfigOf("split_column: f\nwhere: {use: 1}");
+  const auto table = ReadCohort(
+      "path,patient_id,f,use\na,P1,train,1\nb,,train,1\nc,P2,hold,1\nd,P3,,1\ne,P4,,0\n");
+  const RunConfig config = CohortConfig("split_column: f\nwhere: {use: 1}");
   const SplitCensus census = CensusOf(*table, config, *SelectRows(*table, config, ""));
   EXPECT_EQ(census.splits.size(), 2u);
   EXPECT_EQ(census.splits.at("train").rows, 2u);
@@ -236,9 +236,9 @@ TEST(Cohort, PatientsThatDifferOnlyInCaseAreNoticedAcrossSplits) {
 
 /// The labels of all rows, or the error.
 std::string Labels(std::string_view cells) {
-  const auto table = Read(StrCat("path,isup\n", cells));
+  const auto table = ReadCohort(StrCat("path,isup\n", cells));
   EXPECT_TRUE(table.ok()) << table.status();
-  const RunConfig config = ConfigOf("labels: {label: {column: isup}}");
+  const RunConfig config = CohortConfig("labels: {label: {column: isup}}");
   const auto rows = SelectRows(*table, config, "");
   const auto labels = LabelsOf(*table, config, *rows);
   if (!labels.ok()) return std::string(MessageOf(labels.status()));
@@ -256,8 +256,8 @@ TEST(Cohort, TheLabelsOfAColumnAreIntegers) {
                      "takes the number of a class, or nothing"));
   }
   EXPECT_EQ(Labels("a,\nb,\n"), "key 'labels.label.column': column 'isup' of t.csv is empty");
-  const RunConfig config = ConfigOf("labels: {label: {column: isupp}}");
-  EXPECT_EQ(MessageOf(LabelsOf(*Read("path,isup\na,1\n"), config, {0}).status()),
+  const RunConfig config = CohortConfig("labels: {label: {column: isupp}}");
+  EXPECT_EQ(MessageOf(LabelsOf(*ReadCohort("path,isup\na,1\n"), config, {0}).status()),
             "key 'labels.label.column': t.csv has no column 'isupp' (did you mean 'isup'?)");
 }
 
@@ -294,24 +294,25 @@ TEST(Cohort, PatientsAndContentsStayWithinASplit) {
             "0 ");
 }
 
-std::string ConfigError(std::string_view yaml) {
+std::string CohortConfigError(std::string_view yaml) {
   return std::string(MessageOf(ParseRunConfig(yaml, "run.yaml").status()));
 }
 
 TEST(Cohort, KeysOfATableNeedATable) {
-  EXPECT_EQ(ConfigError("dataset: stores/\npatch: {size: [8, 8]}\nwhere: {a: b}\n"),
+  EXPECT_EQ(CohortConfigError("dataset: stores/\npatch: {size: [8, 8]}\nwhere: {a: b}\n"),
             "run.yaml:3: key 'where': the dataset is not a table (a .csv or .tsv file)");
-  EXPECT_EQ(ConfigError("dataset: t.csv\npatch: {size: [8, 8]}\nsplits: {val: }\n"),
+  EXPECT_EQ(CohortConfigError("dataset: t.csv\npatch: {size: [8, 8]}\nsplits: {val: }\n"),
             "run.yaml:3: key 'splits': there is no split_column");
-  EXPECT_EQ(ConfigError("dataset: t.csv\npatch: {size: [8, 8]}\nsplit_column: f\nwhere:\n  f: x\n"),
-            "run.yaml:5: key 'where.f': this is the split column; ask for the split instead "
-            "(--split)");
-  EXPECT_EQ(ConfigError("dataset: [t.csv, stores/]\npatch: {size: [8, 8]}\n"),
+  EXPECT_EQ(
+      CohortConfigError("dataset: t.csv\npatch: {size: [8, 8]}\nsplit_column: f\nwhere:\n  f: x\n"),
+      "run.yaml:5: key 'where.f': this is the split column; ask for the split instead "
+      "(--split)");
+  EXPECT_EQ(CohortConfigError("dataset: [t.csv, stores/]\npatch: {size: [8, 8]}\n"),
             "run.yaml:1: key 'dataset': a table stands alone: put the other images into it");
 }
 
 TEST(Cohort, ASplitReplacesSamplingAndMergesBatch) {
-  const RunConfig config = ConfigOf(
+  const RunConfig config = CohortConfig(
       "split_column: fold_0\n"
       "sampling: {positions: random, patches_per_epoch: 100}\n"
       "augment: [flip]\n"
@@ -341,10 +342,10 @@ TEST(Cohort, ASplitReplacesSamplingAndMergesBatch) {
   EXPECT_EQ(ForSplit(config, "val", true)->augment.size(), 1u);
   EXPECT_EQ(ForSplit(config, "train", false)->augment.size(), 0u);
   EXPECT_EQ(ForSplit(config, "")->augment.size(), 1u);
-  EXPECT_EQ(ConfigError("dataset: t.csv\npatch: {size: [8, 8]}\nsplit_column: f\n"
-                        "splits: {val: {seed: 3}}\n"),
+  EXPECT_EQ(CohortConfigError("dataset: t.csv\npatch: {size: [8, 8]}\nsplit_column: f\n"
+                              "splits: {val: {seed: 3}}\n"),
             "run.yaml:4: unknown key 'splits.val.seed' (known: role, sampling, batch)");
-  const std::string role = ConfigError(
+  const std::string role = CohortConfigError(
       "dataset: t.csv\npatch: {size: [8, 8]}\nsplit_column: f\n"
       "splits: {val: {role: Train}}\n");
   EXPECT_NE(role.find("'splits.val.role': expected one of "), std::string::npos) << role;
@@ -353,7 +354,7 @@ TEST(Cohort, ASplitReplacesSamplingAndMergesBatch) {
 /// Whether a split of a config with `augment` is augmented, or the error.
 std::string Augmented(std::string_view config, const std::string& split,
                       std::optional<bool> asked = std::nullopt) {
-  const auto run = ForSplit(ConfigOf(config), split, asked);
+  const auto run = ForSplit(CohortConfig(config), split, asked);
   return run.ok() ? (run->augment.empty() ? "no" : "yes") : std::string(MessageOf(run.status()));
 }
 
@@ -383,14 +384,14 @@ TEST(Cohort, AugmentationFollowsTheRole) {
             "no");
   EXPECT_EQ(Augmented(config + "splits: {train: {role: evaluate}, val: {role: train}}", "val"),
             "yes");
-  EXPECT_EQ(ConfigError("dataset: t.csv\npatch: {size: [8, 8]}\nsplit_column: f\nsplits:\n"
-                        "  a: {role: tain}\n"),
+  EXPECT_EQ(CohortConfigError("dataset: t.csv\npatch: {size: [8, 8]}\nsplit_column: f\nsplits:\n"
+                              "  a: {role: tain}\n"),
             "run.yaml:5: key 'splits.a.role': expected one of train, evaluate, got 'tain' (did you "
             "mean 'train'?)");
 }
 
 TEST(Scanners, RowsAreOfListedScannersOrOfTheOthers) {
-  const auto table = Read("path,device\na.svs,at2\nb.svs,s360\nc.svs,at2\nd.svs,\n");
+  const auto table = ReadCohort("path,device\na.svs,at2\nb.svs,s360\nc.svs,at2\nd.svs,\n");
   ASSERT_TRUE(table.ok()) << table.status();
   const auto config_of = [](const char* options) {
     return *RunConfigFromJson(

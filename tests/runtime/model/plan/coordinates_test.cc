@@ -16,7 +16,7 @@
 namespace patchbay::plan {
 namespace {
 
-std::string TableError(std::string_view text) {
+std::string CoordinatesError(std::string_view text) {
   const auto read = ParseCoordinates(text, "c.csv");
   return read.ok() ? "" : std::string(MessageOf(read.status()));
 }
@@ -68,20 +68,21 @@ TEST(Coordinates, HaveAClassEachWhereAColumnIsNamed) {
 }
 
 TEST(Coordinates, RefusalsNameLineAndColumn) {
-  EXPECT_EQ(TableError(""), "c.csv:1: the table is empty");
-  EXPECT_EQ(TableError("slide_id,x,y\n"), "c.csv:1: the table has no rows");
-  EXPECT_EQ(TableError("slide,x,y\nA,1,2\n"),
+  EXPECT_EQ(CoordinatesError(""), "c.csv:1: the table is empty");
+  EXPECT_EQ(CoordinatesError("slide_id,x,y\n"), "c.csv:1: the table has no rows");
+  EXPECT_EQ(CoordinatesError("slide,x,y\nA,1,2\n"),
             "c.csv:1: no column 'slide_id'; the first line names the columns");
-  EXPECT_EQ(TableError("slide_id,x,y,x\nA,1,2,3\n"), "c.csv:1: two columns are named 'x'");
-  EXPECT_EQ(TableError("slide_id,x,y\nA,1,2\n,1,2\n"), "c.csv:3: column 'slide_id': it is empty");
+  EXPECT_EQ(CoordinatesError("slide_id,x,y,x\nA,1,2,3\n"), "c.csv:1: two columns are named 'x'");
+  EXPECT_EQ(CoordinatesError("slide_id,x,y\nA,1,2\n,1,2\n"),
+            "c.csv:3: column 'slide_id': it is empty");
   for (const char* bad : {"-1", "1.5", "x", "", "2147483648", "1e3", "1.", "nan", "0x10"}) {
-    EXPECT_EQ(TableError(StrCat("slide_id,x,y\n\nA,1,", bad, "\n")),
+    EXPECT_EQ(CoordinatesError(StrCat("slide_id,x,y\n\nA,1,", bad, "\n")),
               StrCat("c.csv:3: column 'y': '", bad,
                      "' is not a whole number of pixels from 0 to 2147483647"));
   }
-  EXPECT_EQ(TableError("slide_id,x,y\nA,1\n"),
+  EXPECT_EQ(CoordinatesError("slide_id,x,y\nA,1\n"),
             "c.csv:2: column 'y': '' is not a whole number of pixels from 0 to 2147483647");
-  EXPECT_EQ(TableError("slide_id,x,y\nM\xFCller,1,2\n"),
+  EXPECT_EQ(CoordinatesError("slide_id,x,y\nM\xFCller,1,2\n"),
             "c.csv:2: the text is not UTF-8; save it as CSV UTF-8");
 }
 

@@ -14,11 +14,11 @@
 namespace patchbay::plan {
 namespace {
 
-constexpr std::uint64_t kDraws = 100'000;
+constexpr std::uint64_t kForegroundDraws = 100'000;
 const Extent kSize{40, 50, 60};
 
-void ExpectShare(std::uint64_t count, double p, const std::string& what) {
-  const double expected = kDraws * p, sigma = std::sqrt(kDraws * p * (1 - p));
+void ExpectForegroundShare(std::uint64_t count, double p, const std::string& what) {
+  const double expected = kForegroundDraws * p, sigma = std::sqrt(kForegroundDraws * p * (1 - p));
   EXPECT_LE(std::abs(static_cast<double>(count) - expected), 3 * sigma + 1e-9)
       << what << ": " << count << " of " << expected;
 }
@@ -48,7 +48,7 @@ ComponentIndex Components() {
   return index;
 }
 
-PositionIndex Positions() {
+PositionIndex ForegroundPositions() {
   PositionIndex index;
   index.size = kSize;
   for (const ClassComponents& one : Components().classes) {
@@ -61,17 +61,19 @@ PositionIndex Positions() {
 
 PlannedImage VolumeOfSize() { return {Sha256Of("v"), "zarr", kSize, 1, DType::kInt16}; }
 
-RunConfig ConfigOf(const std::string& sampling) {
-  auto config = ParseRunConfig(
-      StrCat("dataset: t.csv\nnumerics: cpu\nseed: 5\npatch: {size: [16, 16, 16]}\n",
-             "labels: {set: lesions, mask: true}\nbatch: {global_size: 16}\n",
-             "sampling: {positions: random, patches_per_epoch: ", kDraws, ", ", sampling, "}\n"),
-      "run.yaml");
+RunConfig ForegroundConfig(const std::string& sampling) {
+  auto config =
+      ParseRunConfig(StrCat("dataset: t.csv\nnumerics: cpu\nseed: 5\npatch: {size: [16, 16, 16]}\n",
+                            "labels: {set: lesions, mask: true}\nbatch: {global_size: 16}\n",
+                            "sampling: {positions: random, patches_per_epoch: ", kForegroundDraws,
+                            ", ", sampling, "}\n"),
+                     "run.yaml");
   EXPECT_TRUE(config.ok()) << config.status();
   return config.ok() ? *config : RunConfig{};
 }
 
-PlannedImage ImageOf(const ImagePlaces& places, std::size_t indexes, const std::string& name) {
+PlannedImage ForegroundImage(const ImagePlaces& places, std::size_t indexes,
+                             const std::string& name) {
   PlannedImage image{Sha256Of(name), "zarr", kSize, 1, DType::kInt16};
   image.labels = ImageLabels{Sha256Of("l"), {{"background", 0}, {"tumour", 1}, {"polyp", 2}}};
   image.indexes.assign(indexes, Sha256Of("index"));
@@ -87,16 +89,17 @@ struct Drawn {
 
 Drawn DrawAll(const RunConfig& config) {
   const ComponentIndex components = Components();
-  const PositionIndex positions = Positions();
+  const PositionIndex positions = ForegroundPositions();
   const auto places =
       ImagePlaces::Of(config, VolumeOfSize(), {.classes = &positions, .components = &components});
   EXPECT_TRUE(places.ok()) << places.status();
   const std::size_t indexes = config.foreground->by_component ? 2 : 1;
-  auto plan = Plan::Build(config, {ImageOf(*places, indexes, "a"), ImageOf(*places, indexes, "b")});
+  auto plan = Plan::Build(
+      config, {ForegroundImage(*places, indexes, "a"), ForegroundImage(*places, indexes, "b")});
   EXPECT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(ParsePlan(plan->Text())->digest(), plan->digest());
   Drawn drawn;
-  for (std::uint64_t i = 0; i < kDraws; ++i) {
+  for (std::uint64_t i = 0; i < kForegroundDraws; ++i) {
     const PatchSource source = *plan->SourceOf(0, i);
     const Box box = plan->SpecOf(source, &*places)->box;
     ++drawn.by_set[source.set];
@@ -111,44 +114,44 @@ Drawn DrawAll(const RunConfig& config) {
 }
 
 TEST(Foreground, SmallLesionsCountEquallyByComponent) {
-  const Drawn drawn = DrawAll(ConfigOf(
+  const Drawn drawn = DrawAll(ForegroundConfig(
       "oversample_foreground: 0.33, foreground: {by: component, classes: [tumour, polyp]}"));
-  ExpectShare(drawn.by_set.at(0), 0.67, "anywhere");
-  ExpectShare(drawn.by_set.at(1), 0.165, "tumour");
-  ExpectShare(drawn.by_set.at(2), 0.165, "polyp");
-  ExpectShare(drawn.small, 0.0825, "the small tumour");
+  ExpectForegroundShare(drawn.by_set.at(0), 0.67, "anywhere");
+  ExpectForegroundShare(drawn.by_set.at(1), 0.165, "tumour");
+  ExpectForegroundShare(drawn.by_set.at(2), 0.165, "polyp");
+  ExpectForegroundShare(drawn.small, 0.0825, "the small tumour");
   EXPECT_EQ(drawn.outside, 0u);
 }
 
 TEST(Foreground, ByVoxelLargeLesionsPrevail) {
-  const Drawn drawn = DrawAll(ConfigOf("oversample_foreground: 1"));
+  const Drawn drawn = DrawAll(ForegroundConfig("oversample_foreground: 1"));
   EXPECT_EQ(drawn.by_set.count(0), 0u);
-  ExpectShare(drawn.by_set.at(1), 0.5, "tumour");
-  ExpectShare(drawn.small, 0.5 * 2 / 1002, "the small tumour");
+  ExpectForegroundShare(drawn.by_set.at(1), 0.5, "tumour");
+  ExpectForegroundShare(drawn.small, 0.5 * 2 / 1002, "the small tumour");
 }
 
 TEST(Foreground, NnunetForcesTheLastOfEachBatchAndMayPassTheEnd) {
-  const RunConfig config =
-      ConfigOf("oversample_foreground: 0.33, foreground: {profile: nnunet, classes: [polyp]}");
+  const RunConfig config = ForegroundConfig(
+      "oversample_foreground: 0.33, foreground: {profile: nnunet, classes: [polyp]}");
   const Drawn drawn = DrawAll(config);
-  EXPECT_EQ(drawn.by_set.at(1), kDraws / 16 * 5);  // 16 - round(16 * 0.67)
-  EXPECT_EQ(drawn.outside, drawn.by_set.at(1));    // slices 38 and 39 of 40
-  const Drawn tied = DrawAll(
-      ConfigOf("oversample_foreground: 0.71875, foreground: {profile: nnunet, classes: [polyp]}"));
-  EXPECT_EQ(tied.by_set.at(1), kDraws / 16 * 12) << "of 4.5 the even one is not forced";
+  EXPECT_EQ(drawn.by_set.at(1), kForegroundDraws / 16 * 5);  // 16 - round(16 * 0.67)
+  EXPECT_EQ(drawn.outside, drawn.by_set.at(1));              // slices 38 and 39 of 40
+  const Drawn tied = DrawAll(ForegroundConfig(
+      "oversample_foreground: 0.71875, foreground: {profile: nnunet, classes: [polyp]}"));
+  EXPECT_EQ(tied.by_set.at(1), kForegroundDraws / 16 * 12) << "of 4.5 the even one is not forced";
 }
 
 TEST(Foreground, MonaiCentresTheOthersOnBackground) {
-  const Drawn drawn = DrawAll(
-      ConfigOf("oversample_foreground: 0.5, foreground: {profile: monai, classes: [tumour]}"));
-  ExpectShare(drawn.by_set.at(0), 0.5, "background");
+  const Drawn drawn = DrawAll(ForegroundConfig(
+      "oversample_foreground: 0.5, foreground: {profile: monai, classes: [tumour]}"));
+  ExpectForegroundShare(drawn.by_set.at(0), 0.5, "background");
   EXPECT_EQ(drawn.outside, 0u);
 }
 
 TEST(Foreground, EveryVoxelOfAClassIsACentre) {
   const RunConfig config =
-      ConfigOf("oversample_foreground: 1, foreground: {profile: nnunet, classes: [polyp]}");
-  const PositionIndex positions = Positions();
+      ForegroundConfig("oversample_foreground: 1, foreground: {profile: nnunet, classes: [polyp]}");
+  const PositionIndex positions = ForegroundPositions();
   const auto places = ImagePlaces::Of(config, VolumeOfSize(), {.classes = &positions});
   ASSERT_TRUE(places.ok());
   ASSERT_EQ(places->Counts()[1].places, 24u);
@@ -176,14 +179,15 @@ TEST(Foreground, WhatCannotBeDrawnIsRefused) {
   EXPECT_NE(error("positions: random, oversample_foreground: 0.5, class_weights: {a: 1}")
                 .find("excludes class_weights"),
             std::string::npos);
-  const RunConfig unknown = ConfigOf("oversample_foreground: 0.33, foreground: {classes: [tumor]}");
-  const PositionIndex positions = Positions();
+  const RunConfig unknown =
+      ForegroundConfig("oversample_foreground: 0.33, foreground: {classes: [tumor]}");
+  const PositionIndex positions = ForegroundPositions();
   const auto refused = ImagePlaces::Of(unknown, VolumeOfSize(), {.classes = &positions});
   EXPECT_NE(MessageOf(refused.status()).find("'tumor': not a class"), std::string::npos);
   ComponentIndex many = Components();
   many.classes[1].is_indexed = false;
-  const RunConfig parts =
-      ConfigOf("oversample_foreground: 0.3, foreground: {by: component, classes: [tumour]}");
+  const RunConfig parts = ForegroundConfig(
+      "oversample_foreground: 0.3, foreground: {by: component, classes: [tumour]}");
   const auto noise =
       ImagePlaces::Of(parts, VolumeOfSize(), {.classes = &positions, .components = &many});
   EXPECT_NE(MessageOf(noise.status()).find("sample it by voxel"), std::string::npos);

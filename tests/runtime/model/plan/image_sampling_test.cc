@@ -9,7 +9,7 @@
 namespace patchbay::plan {
 namespace {
 
-std::vector<PlannedImage> TwoImages() {
+std::vector<PlannedImage> TwoSampledImages() {
   std::vector<PlannedImage> images(2);
   images[0].groups = {0, 4'294'967'295u};
   images[0].indexes = {Sha256Of("tissue"), Sha256Of("classes")};
@@ -27,7 +27,7 @@ RunConfig Sampled() {
 }
 
 TEST(ImageSampling, ComesBackFromAPlansText) {
-  const std::vector<PlannedImage> images = TwoImages();
+  const std::vector<PlannedImage> images = TwoSampledImages();
   const Json text = SampledToJson(Sampled(), images);
   std::vector<PlannedImage> read(2);
   ASSERT_TRUE(SampledFromJson(text, read).ok());
@@ -46,7 +46,7 @@ TEST(ImageSampling, ComesBackFromAPlansText) {
 }
 
 TEST(ImageSampling, TextsThatNoPlanHasAreRefusedByNameAndImage) {
-  const Json good = SampledToJson(Sampled(), TwoImages());
+  const Json good = SampledToJson(Sampled(), TwoSampledImages());
   const auto says = [&](const std::string& pointer, const Json& value) {
     Json bad = good;
     bad[Json::json_pointer(pointer)] = value;

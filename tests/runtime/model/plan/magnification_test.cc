@@ -9,22 +9,23 @@
 namespace patchbay::plan {
 namespace {
 
-const std::vector<Extent> kLevels = {Flat(4001, 6000), Flat(2001, 3000), Flat(1001, 1500),
-                                     Flat(250, 375)};
+const std::vector<Extent> kPlaneLevels = {Flat(4001, 6000), Flat(2001, 3000), Flat(1001, 1500),
+                                          Flat(250, 375)};
 
-Magnification Ask(std::vector<double> mpp) {
+Magnification AskMpp(std::vector<double> mpp) {
   Magnification m;
   m.mpp = std::move(mpp);
   m.patch = Flat(256, 512);
   return m;
 }
 
-std::string Refusal(const Magnification& m, const Spacing& spacing) {
-  return std::string(ChooseViews(m, kLevels, spacing).status().message());
+std::string ViewsRefusal(const Magnification& m, const Spacing& spacing) {
+  return std::string(ChooseViews(m, kPlaneLevels, spacing).status().message());
 }
 
 TEST(Magnification, LevelWithinToleranceIsTakenAsItIs) {
-  const auto views = ChooseViews(Ask({0.26, 0.5, 1.0}), kLevels, SpacingOfMpp(0.2525, 0.2525));
+  const auto views =
+      ChooseViews(AskMpp({0.26, 0.5, 1.0}), kPlaneLevels, SpacingOfMpp(0.2525, 0.2525));
   ASSERT_TRUE(views.ok()) << views.status();
   for (int i = 0; i < 3; ++i) {
     const PlannedView& view = (*views)[static_cast<std::size_t>(i)];
@@ -35,7 +36,7 @@ TEST(Magnification, LevelWithinToleranceIsTakenAsItIs) {
 }
 
 TEST(Magnification, OtherwiseTheNextFinerLevelIsAveraged) {
-  const auto views = ChooseViews(Ask({0.75, 2.0, 0.55}), kLevels, SpacingOfMpp(0.25, 0.25));
+  const auto views = ChooseViews(AskMpp({0.75, 2.0, 0.55}), kPlaneLevels, SpacingOfMpp(0.25, 0.25));
   ASSERT_TRUE(views.ok()) << views.status();
   EXPECT_EQ((*views)[0].level, 1);
   EXPECT_EQ((*views)[0].source, Flat(384, 768));
@@ -46,23 +47,25 @@ TEST(Magnification, OtherwiseTheNextFinerLevelIsAveraged) {
 }
 
 TEST(Magnification, AxesOfDifferentSpacingAreResampledEachByItsOwn) {
-  const auto views = ChooseViews(Ask({1.0}), kLevels, SpacingOfMpp(0.25, 0.2));
+  const auto views = ChooseViews(AskMpp({1.0}), kPlaneLevels, SpacingOfMpp(0.25, 0.2));
   ASSERT_TRUE(views.ok()) << views.status();
   EXPECT_EQ((*views)[0].level, 1);
   EXPECT_EQ((*views)[0].source, Flat(512, 1280));
 }
 
 TEST(Magnification, WhatAnImageCannotGiveIsRefusedByKey) {
-  EXPECT_NE(
-      Refusal(Ask({0.2}), SpacingOfMpp(0.25, 0.25)).find("key 'patch.mpp': 0.2 um/px is finer"),
-      std::string::npos);
-  EXPECT_NE(Refusal(Ask({0.5}), Spacing{}).find("does not say how large"), std::string::npos);
-  EXPECT_NE(Refusal(Ask({0.5}), Spacing{}).find("`patchbay ingest --assume-mpp`"),
+  EXPECT_NE(ViewsRefusal(AskMpp({0.2}), SpacingOfMpp(0.25, 0.25))
+                .find("key 'patch.mpp': 0.2 um/px is finer"),
             std::string::npos);
-  EXPECT_NE(Refusal(Ask({500}), SpacingOfMpp(0.25, 0.25)).find("more than"), std::string::npos);
-  Magnification up = Ask({0.2});
+  EXPECT_NE(ViewsRefusal(AskMpp({0.5}), Spacing{}).find("does not say how large"),
+            std::string::npos);
+  EXPECT_NE(ViewsRefusal(AskMpp({0.5}), Spacing{}).find("`patchbay ingest --assume-mpp`"),
+            std::string::npos);
+  EXPECT_NE(ViewsRefusal(AskMpp({500}), SpacingOfMpp(0.25, 0.25)).find("more than"),
+            std::string::npos);
+  Magnification up = AskMpp({0.2});
   up.upsample = true;
-  const auto views = ChooseViews(up, kLevels, SpacingOfMpp(0.25, 0.25));
+  const auto views = ChooseViews(up, kPlaneLevels, SpacingOfMpp(0.25, 0.25));
   ASSERT_TRUE(views.ok()) << views.status();
   EXPECT_EQ((*views)[0].source, Flat(205, 410));
 }
@@ -85,21 +88,21 @@ TEST(Magnification, AContextHalfAPixelOffTheCentreBeginsAtTheLaterOne) {
   EXPECT_EQ(WithSameCentre(Box2D(-4, 0, 3, 3), from, to), Box2D(-3, 0, 2, 4));
 }
 
-StatusOr<Plan> PlanOf(const std::string& patch, std::vector<PlannedView> views) {
+StatusOr<Plan> PlanOfViews(const std::string& patch, std::vector<PlannedView> views) {
   PB_ASSIGN_OR_RETURN(const RunConfig config,
                       ParseRunConfig(StrCat("{dataset: a, numerics: cpu, patch: ", patch,
                                             ", batch: {global_size: 2, meta: true}}"),
                                      "test"));
-  PlannedImage image{Sha256Of("a"), "zarr", kLevels[0], 3, DType::kUint8};
+  PlannedImage image{Sha256Of("a"), "zarr", kPlaneLevels[0], 3, DType::kUint8};
   if (!views.empty()) image.size = views[0].size;
   image.views = std::move(views);
   return Plan::Build(config, {image});
 }
 
 TEST(Magnification, PlanCarriesTheChoiceAndHasAnArrayForEachMpp) {
-  const auto views = ChooseViews(Ask({0.75, 1.0}), kLevels, SpacingOfMpp(0.25, 0.25));
+  const auto views = ChooseViews(AskMpp({0.75, 1.0}), kPlaneLevels, SpacingOfMpp(0.25, 0.25));
   ASSERT_TRUE(views.ok());
-  const auto plan = PlanOf("{size: [256, 512], mpp: [0.75, 1.0]}", *views);
+  const auto plan = PlanOfViews("{size: [256, 512], mpp: [0.75, 1.0]}", *views);
   ASSERT_TRUE(plan.ok()) << plan.status();
   const auto parsed = ParsePlan(plan->Text());
   ASSERT_TRUE(parsed.ok()) << parsed.status();
@@ -114,8 +117,8 @@ TEST(Magnification, PlanCarriesTheChoiceAndHasAnArrayForEachMpp) {
   EXPECT_EQ(spec->level, 1);
   EXPECT_EQ(spec->box.height, 384);
   EXPECT_EQ(spec->box.y % 384, 0);
-  EXPECT_FALSE(PlanOf("{size: [256, 512], mpp: [0.75]}", {}).ok());
-  EXPECT_FALSE(PlanOf("{size: [256, 512]}", *views).ok());
+  EXPECT_FALSE(PlanOfViews("{size: [256, 512], mpp: [0.75]}", {}).ok());
+  EXPECT_FALSE(PlanOfViews("{size: [256, 512]}", *views).ok());
 }
 
 TEST(Magnification, ConfigsThatContradictThemselvesAreRefused) {
@@ -128,7 +131,7 @@ TEST(Magnification, ConfigsThatContradictThemselvesAreRefused) {
 }
 
 TEST(Magnification, RandomCropsWithContextsAreRefused) {
-  const auto views = ChooseViews(Ask({0.75, 1.0}), kLevels, SpacingOfMpp(0.25, 0.25));
+  const auto views = ChooseViews(AskMpp({0.75, 1.0}), kPlaneLevels, SpacingOfMpp(0.25, 0.25));
   ASSERT_TRUE(views.ok());
   const auto config = ParseRunConfig(
       "{dataset: a, numerics: cpu, patch: {size: [256, 512], mpp: [0.75, 1.0]}, augment: [{crop: "
@@ -142,11 +145,11 @@ TEST(Magnification, RandomCropsWithContextsAreRefused) {
 }
 
 TEST(Magnification, ComesBackFromJsonAndNothingElseDoes) {
-  const Magnification m = Ask({0.75, 1.0});
+  const Magnification m = AskMpp({0.75, 1.0});
   const auto back = MagnificationFromJson(ToJson(m));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->mpp, m.mpp);
-  const auto views = ChooseViews(m, kLevels, SpacingOfMpp(0.25, 0.25));
+  const auto views = ChooseViews(m, kPlaneLevels, SpacingOfMpp(0.25, 0.25));
   const auto views_back = ViewsFromJson(ToJson(*views));
   ASSERT_TRUE(views_back.ok());
   EXPECT_EQ(*views_back, *views);

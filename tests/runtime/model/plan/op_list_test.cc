@@ -25,11 +25,12 @@ std::string Ordered(std::string_view preprocess, std::string_view augment) {
   return text;
 }
 
-std::string Refusal(std::string_view preprocess, std::string_view augment, std::int64_t width = 8) {
+std::string OpsRefusal(std::string_view preprocess, std::string_view augment,
+                       std::int64_t width = 8) {
   return std::string(CheckOps(Steps(preprocess), Steps(augment), Flat(8, width)).message());
 }
 
-Plan PlanOf(const std::string& ops) {
+Plan PlanOfOps(const std::string& ops) {
   const auto config = ParseRunConfig(
       "{dataset: a, numerics: cpu, patch: {size: [8, 8]}, batch: {global_size: 2}, " + ops + "}",
       "test");
@@ -48,14 +49,14 @@ TEST(OpList, OrderIsFixedAndUsesOfOneOpKeepTheirs) {
 
 TEST(OpList, PlansThatNameTheSameOpsInAnotherOrderAreOnePlan) {
   const Plan one =
-      PlanOf("preprocess: [normalize, {cast: {dtype: uint8}}], augment: [flip, rotate90]");
+      PlanOfOps("preprocess: [normalize, {cast: {dtype: uint8}}], augment: [flip, rotate90]");
   const Plan other =
-      PlanOf("preprocess: [{cast: {dtype: uint8}}, normalize], augment: [rotate90, flip]");
+      PlanOfOps("preprocess: [{cast: {dtype: uint8}}, normalize], augment: [rotate90, flip]");
   EXPECT_EQ(one.digest(), other.digest());
   EXPECT_TRUE(ParsePlan(other.Text()).ok());
   // Two uses of one op are two ops: their order is the user's.
-  EXPECT_NE(PlanOf("augment: [{flip: {vertical: 0}}, flip]").digest(),
-            PlanOf("augment: [flip, {flip: {vertical: 0}}]").digest());
+  EXPECT_NE(PlanOfOps("augment: [{flip: {vertical: 0}}, flip]").digest(),
+            PlanOfOps("augment: [flip, {flip: {vertical: 0}}]").digest());
 }
 
 TEST(OpList, NoTwoOpsAndNoTwoUsesDrawTheSameNumbers) {
@@ -104,19 +105,19 @@ TEST(OpList, NumbersOfOpsNeverChange) {
 }
 
 TEST(OpList, WhatIsWrongForEveryImageIsSaidBeforeOneIsOpen) {
-  EXPECT_EQ(Refusal(R"([{"normalize":{"mean":[0,0],"std":[1,1]}}])", "[]"), "")
+  EXPECT_EQ(OpsRefusal(R"([{"normalize":{"mean":[0,0],"std":[1,1]}}])", "[]"), "")
       << "two channels are possible";
-  EXPECT_EQ(Refusal(R"([{"normalize":{"mean":[0,0],"std":[1,1]}}])",
-                    R"([{"normalize":{"std":[1,1,1]}}])"),
+  EXPECT_EQ(OpsRefusal(R"([{"normalize":{"mean":[0,0],"std":[1,1]}}])",
+                       R"([{"normalize":{"std":[1,1,1]}}])"),
             "check ops: key 'preprocess[0].normalize': 2 means and 2 stds for 3 channels: expected "
             "1 or 3 of each");
-  EXPECT_EQ(Refusal("[]", R"([{"flip":{}},{"rotate90":{}}])", 9),
+  EXPECT_EQ(OpsRefusal("[]", R"([{"flip":{}},{"rotate90":{}}])", 9),
             "check ops: key 'augment[1].rotate90': needs a square patch, got 8 x 9");
-  EXPECT_EQ(Refusal("[]", R"([{"flap":{}}])"), "check ops: key 'augment[0].flap': unknown op");
-  EXPECT_THAT(Refusal("[]", R"([{"elastic":{"amplitude":2}}])"),
+  EXPECT_EQ(OpsRefusal("[]", R"([{"flap":{}}])"), "check ops: key 'augment[0].flap': unknown op");
+  EXPECT_THAT(OpsRefusal("[]", R"([{"elastic":{"amplitude":2}}])"),
               testing::HasSubstr("key 'augment[0].elastic': amplitude 2 px folds the patch"));
-  EXPECT_THAT(Refusal("[]", "[3]"), testing::HasSubstr("expected one op name with its options"));
-  EXPECT_THAT(Refusal("3", "[]"), testing::HasSubstr("two lists of at most 64 ops"));
+  EXPECT_THAT(OpsRefusal("[]", "[3]"), testing::HasSubstr("expected one op name with its options"));
+  EXPECT_THAT(OpsRefusal("3", "[]"), testing::HasSubstr("two lists of at most 64 ops"));
   Json many = Json::array();
   for (std::size_t i = 0; i <= kMaxOps; ++i) many.push_back({{"flip", Json::object()}});
   EXPECT_FALSE(SortOps(many, Json::array()).ok());

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kPatch = 48;
 
-RunConfig ConfigOf(double fraction) {
+RunConfig PlacesConfig(double fraction) {
   const auto config = ParseRunConfig(
       StrCat("dataset: t.csv\nnumerics: cpu\npatch: {size: [", kPatch, ", ", kPatch, "]}\n",
              "labels: {set: s, mask: true}\nsampling: {positions: random, patches_per_epoch: 9, ",
@@ -89,7 +89,7 @@ TEST(ImagePlaces, SkippingTakesTheCellsThatALookAtEachTakes) {
       PositionIndex tissue_index{full, {{1, "tissue", 1, tissue}}};
       PositionIndex class_index{full, {{2, "tumour", 1, tumour}}};
       const PlannedImage image{Sha256Of("i"), "zarr", size, 3, DType::kUint8};
-      const auto places = ImagePlaces::Of(ConfigOf(fraction), image,
+      const auto places = ImagePlaces::Of(PlacesConfig(fraction), image,
                                           {.tissue = &tissue_index, .classes = &class_index});
       ASSERT_TRUE(places.ok()) << places.status();
       std::multiset<std::pair<std::int64_t, std::int64_t>> origins;

@@ -13,25 +13,26 @@ namespace {
 
 using testing::HasSubstr;
 
-StatusOr<RunConfig> Read(const std::string& more, const std::string& size = "[8, 8]") {
+StatusOr<RunConfig> ReadConfigWith(const std::string& more, const std::string& size = "[8, 8]") {
   return ParseRunConfig(StrCat("dataset: a.csv\npatch: {size: ", size, "}\n", more), "run.yaml");
 }
 
-std::string Refusal(const std::string& more, const std::string& size = "[8, 8]") {
-  return std::string(Read(more, size).status().message());
+std::string ConfigRefusal(const std::string& more, const std::string& size = "[8, 8]") {
+  return std::string(ReadConfigWith(more, size).status().message());
 }
 
 TEST(Plausibility, AnOpThatChangesNothingIsRefusedByKeyAndLine) {
-  EXPECT_EQ(Refusal("augment: [affine]"),
+  EXPECT_EQ(ConfigRefusal("augment: [affine]"),
             "run.yaml:3: key 'augment[0].affine': changes nothing: give one of degrees, scale, "
             "shear, translate");
-  EXPECT_THAT(Refusal("augment:\n  - flip\n  - affine: {p: 1, border: edge}"),
+  EXPECT_THAT(ConfigRefusal("augment:\n  - flip\n  - affine: {p: 1, border: edge}"),
               HasSubstr("run.yaml:5: key 'augment[1].affine': changes nothing"));
-  EXPECT_THAT(Refusal("augment: [affine: ]"), HasSubstr("'augment[0].affine': changes nothing"));
-  EXPECT_THAT(Refusal("preprocess: [{color_jitter: {p: 0.5}}]"),
+  EXPECT_THAT(ConfigRefusal("augment: [affine: ]"),
+              HasSubstr("'augment[0].affine': changes nothing"));
+  EXPECT_THAT(ConfigRefusal("preprocess: [{color_jitter: {p: 0.5}}]"),
               HasSubstr("key 'preprocess[0].color_jitter': changes nothing: give one of "
                         "brightness, contrast, saturation, hue"));
-  EXPECT_THAT(Refusal("augment: [color_jitter]"), HasSubstr("changes nothing"));
+  EXPECT_THAT(ConfigRefusal("augment: [color_jitter]"), HasSubstr("changes nothing"));
   // The identity may be stated, and so may never.
   for (const char* stated :
        {"augment: [{affine: {degrees: [0, 0]}}]", "augment: [{affine: {p: 0}}]",
@@ -40,7 +41,7 @@ TEST(Plausibility, AnOpThatChangesNothingIsRefusedByKeyAndLine) {
         "augment: [{color_jitter: {p: 0}}]", "augment: [{color_jitter: {hue: [0, 0]}}]",
         "augment: [flip, hed_jitter, stain_jitter, gaussian_blur, gaussian_noise]",
         "preprocess: [normalize]"}) {
-    const auto config = Read(stated);
+    const auto config = ReadConfigWith(stated);
     ASSERT_TRUE(config.ok()) << stated << ": " << config.status();
     EXPECT_TRUE(RunConfigFromJson(ToJson(*config)).ok()) << stated;
   }
@@ -51,7 +52,7 @@ TEST(Plausibility, ALabelSetThatNothingReadsIsRefused) {
        {"labels: {set: g}", "labels: {set: g, label: {column: isup}}",
         "labels: {set: g}\nsampling: {tissue: {min_fraction: 0.5}}",
         "labels: {set: g}\nsplit_column: s\nsplits: {val: {batch: {tail: pad}}}"}) {
-    EXPECT_THAT(Refusal(unread), HasSubstr("run.yaml:3: key 'labels.set': nothing reads it"))
+    EXPECT_THAT(ConfigRefusal(unread), HasSubstr("run.yaml:3: key 'labels.set': nothing reads it"))
         << unread;
   }
   for (const char* read :
@@ -62,17 +63,17 @@ TEST(Plausibility, ALabelSetThatNothingReadsIsRefused) {
         "1}}",
         "labels: {set: g}\nsplit_column: s\nsplits: {train: {sampling: {positions: random, "
         "class_weights: {a: 1}}}}"}) {
-    const auto config = Read(read);
+    const auto config = ReadConfigWith(read);
     ASSERT_TRUE(config.ok()) << read << ": " << config.status();
     // A split that samples otherwise has the set as well.
     EXPECT_TRUE(ForSplit(*config, "val").ok()) << read;
   }
-  EXPECT_EQ(Refusal("labels: {set: g}\npreprocess: [ct_normalize]", "[4, 8, 8]"), "")
+  EXPECT_EQ(ConfigRefusal("labels: {set: g}\npreprocess: [ct_normalize]", "[4, 8, 8]"), "")
       << "the lock goes by its foreground";
 }
 
 std::string BatchRefusal(const std::string& more, const std::string& size = "[8, 8]") {
-  const auto config = Read(more, size);
+  const auto config = ReadConfigWith(more, size);
   EXPECT_TRUE(config.ok()) << config.status();
   return std::string(CheckBatchType(*config).message());
 }
@@ -97,7 +98,7 @@ TEST(Plausibility, NormalisedValuesDoNotGoIntoBytes) {
 }
 
 std::string NormalizeRefusal(const std::string& numbers, DType images = DType::kUint8) {
-  const auto config = Read(StrCat("preprocess: [{normalize: {", numbers, "}}]"));
+  const auto config = ReadConfigWith(StrCat("preprocess: [{normalize: {", numbers, "}}]"));
   EXPECT_TRUE(config.ok()) << config.status();
   return std::string(CheckNormalize(*config, images).message());
 }
@@ -126,7 +127,7 @@ TEST(Plausibility, StatisticsOfBytesGoWithTheirScale) {
   // Other types have other scales, and a window comes first.
   EXPECT_EQ(NormalizeRefusal(of_bytes, DType::kUint16), "");
   EXPECT_EQ(NormalizeRefusal(of_unit + ", scale: 1", DType::kFloat32), "");
-  const auto windowed = Read(
+  const auto windowed = ReadConfigWith(
       "preprocess: [{window: {range: [0, 200]}}, {normalize: {scale: 1, mean: [0.5], std: [0.2]}}]",
       "[4, 8, 8]");
   ASSERT_TRUE(windowed.ok()) << windowed.status();

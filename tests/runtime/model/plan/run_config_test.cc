@@ -21,15 +21,15 @@ preprocess: [{normalize: {scale: 255, mean: [0.70, 0.55, 0.70], std: [0.2, 0.2, 
 augment: [{flip: {}}]
 )";
 
-StatusOr<RunConfig> Read(std::string_view text) { return ParseRunConfig(text, "run.yaml"); }
+StatusOr<RunConfig> ReadConfig(std::string_view text) { return ParseRunConfig(text, "run.yaml"); }
 
 std::string ErrorOf(std::string_view text) {
-  const auto config = Read(text);
+  const auto config = ReadConfig(text);
   return config.ok() ? "" : std::string(MessageOf(config.status()));
 }
 
 TEST(RunConfig, ReadsEveryKey) {
-  const auto config = Read(kFull);
+  const auto config = ReadConfig(kFull);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->dataset, (std::vector<std::string>{"stores/a.zarr", "slides/b.svs"}));
   EXPECT_EQ(config->numerics, Numerics::kCpu);
@@ -48,7 +48,7 @@ TEST(RunConfig, ReadsEveryKey) {
 }
 
 TEST(RunConfig, TheShortestFileHasDefaults) {
-  const auto config = Read("dataset: stores/\npatch: {size: [64, 64]}\n");
+  const auto config = ReadConfig("dataset: stores/\npatch: {size: [64, 64]}\n");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(
       DumpJson(ToJson(*config)),
@@ -62,7 +62,7 @@ TEST(RunConfig, TheShortestFileHasDefaults) {
 }
 
 TEST(RunConfig, SurvivesATripThroughJson) {
-  const auto config = Read(kFull);
+  const auto config = ReadConfig(kFull);
   ASSERT_TRUE(config.ok());
   const auto again = RunConfigFromJson(ToJson(*config));
   ASSERT_TRUE(again.ok()) << again.status();
@@ -71,13 +71,13 @@ TEST(RunConfig, SurvivesATripThroughJson) {
 
 TEST(RunConfig, ChannelsAreNamesThatDiffer) {
   const std::string patch = "dataset: ct/\npatch: {size: [32, 96, 64], channels: ";
-  const auto config = Read(patch + "[flair, \"t1, c+\"]}\n");
+  const auto config = ReadConfig(patch + "[flair, \"t1, c+\"]}\n");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->channels, (std::vector<std::string>{"flair", "t1, c+"}));
   EXPECT_EQ(RunConfigFromJson(ToJson(*config))->channels, config->channels);
-  EXPECT_EQ(Read(patch + "ct}\n")->channels, std::vector<std::string>{"ct"});
+  EXPECT_EQ(ReadConfig(patch + "ct}\n")->channels, std::vector<std::string>{"ct"});
   const auto refusal = [&](const std::string& channels) {
-    return std::string(MessageOf(Read(patch + channels + "}\n").status()));
+    return std::string(MessageOf(ReadConfig(patch + channels + "}\n").status()));
   };
   EXPECT_THAT(refusal("[a, b, a]"), testing::HasSubstr("'a' is there twice"));
   EXPECT_THAT(refusal("[\"\"]"), testing::HasSubstr("a name of 0 bytes"));
@@ -85,7 +85,7 @@ TEST(RunConfig, ChannelsAreNamesThatDiffer) {
 }
 
 TEST(RunConfig, ThreeSizesAreAPatchOfAVolume) {
-  const auto config = Read("dataset: ct/\npatch: {size: [32, 96, 64], fill: -1024}\n");
+  const auto config = ReadConfig("dataset: ct/\npatch: {size: [32, 96, 64], fill: -1024}\n");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->patch, Extent(32, 96, 64));
   EXPECT_TRUE(config->has_depth);
@@ -101,11 +101,11 @@ TEST(RunConfig, ThreeSizesAreAPatchOfAVolume) {
 
 TEST(RunConfig, PortsAreARangeThatIsKept) {
   const std::string head = "dataset: s\npatch: {size: [64, 64]}\n";
-  const auto config = Read(head + "data: {ports: 7800-7899}\n");
+  const auto config = ReadConfig(head + "data: {ports: 7800-7899}\n");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->data_ports, "7800-7899");
   EXPECT_EQ(RunConfigFromJson(ToJson(*config))->data_ports, "7800-7899");
-  EXPECT_EQ(Read(head)->data_ports, "");
+  EXPECT_EQ(ReadConfig(head)->data_ports, "");
   EXPECT_EQ(ErrorOf(head + "data:\n  ports: 7899-7800\n"),
             "run.yaml:4: key 'data.ports': parse ports: 7899-7800: it runs backwards");
   EXPECT_EQ(
@@ -176,7 +176,7 @@ TEST(RunConfig, TwoKeysOfOneMeaningAreRefused) {
     EXPECT_EQ(error.find(pair + " exclude each other") != std::string::npos, !pair.empty())
         << keys << error;
   }
-  EXPECT_EQ(Read(flat + "}\nbatch: {per_rank: 2}\n")->global_size, 0u);
+  EXPECT_EQ(ReadConfig(flat + "}\nbatch: {per_rank: 2}\n")->global_size, 0u);
 }
 
 constexpr std::string_view kMap = R"(
@@ -189,13 +189,13 @@ weights: model.pt
 
 /// As a run takes the config: of no split.
 std::string MapErrorOf(std::string_view more) {
-  const auto config = Read(StrCat(kMap, more));
+  const auto config = ReadConfig(StrCat(kMap, more));
   if (!config.ok()) return std::string(MessageOf(config.status()));
   return std::string(MessageOf(ForSplit(*config, "").status()));
 }
 
 TEST(RunConfig, AMapKeepsItsOutputsAndDeliversPlaces) {
-  const auto read = Read(kMap);
+  const auto read = ReadConfig(kMap);
   ASSERT_TRUE(read.ok()) << read.status();
   const auto config = ForSplit(*read, "");
   ASSERT_TRUE(config.ok()) << config.status();
@@ -204,7 +204,7 @@ TEST(RunConfig, AMapKeepsItsOutputsAndDeliversPlaces) {
   EXPECT_EQ(config->weights, std::vector<std::string>{"model.pt"});
   EXPECT_EQ(DumpJson(config->outputs),
             R"({"score":{"kind":"score"},"tumour":{"at":0.5,"classes":["a","b"],"kind":"map"}})");
-  EXPECT_FALSE(IsMap(*Read(kFull)));
+  EXPECT_FALSE(IsMap(*ReadConfig(kFull)));
 }
 
 TEST(RunConfig, AMapTakesEveryPatchOnceAndAsItIs) {
@@ -213,15 +213,15 @@ TEST(RunConfig, AMapTakesEveryPatchOnceAndAsItIs) {
   EXPECT_NE(MapErrorOf("augment: [{flip: {}}]\n").find("key 'augment'"), std::string::npos);
   EXPECT_NE(MapErrorOf("batch: {tail: pad}\n").find("key 'batch.tail'"), std::string::npos);
   EXPECT_EQ(MapErrorOf("seed: 3\n"), "");
-  auto config = *Read(kMap);
+  auto config = *ReadConfig(kMap);
   config.order = PatchOrder::kShuffled;
   EXPECT_NE(MessageOf(ForSplit(config, "").status()).find("key 'sampling.order'"),
             std::string::npos);
-  config = *Read(kMap);
+  config = *ReadConfig(kMap);
   config.positions = Positions::kRandom;
   EXPECT_NE(MessageOf(ForSplit(config, "").status()).find("key 'sampling.positions'"),
             std::string::npos);
-  config = *Read(kMap);
+  config = *ReadConfig(kMap);
   config.outputs = Json::object();
   EXPECT_NE(MessageOf(ForSplit(config, "").status()).find("key 'weights'"), std::string::npos);
   EXPECT_NE(ErrorOf("dataset: a/\npatch: {size: [64, 64]}\noutputs: {../x: {}}\n").find("letters"),

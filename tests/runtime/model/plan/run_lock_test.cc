@@ -10,7 +10,8 @@
 namespace patchbay::plan {
 namespace {
 
-LockedImage Image(const std::string& id, const std::string& split, char pixels, char labels) {
+LockedImage MakeLockedImage(const std::string& id, const std::string& split, char pixels,
+                            char labels) {
   LockedImage image;
   image.slide_id = id;
   image.digest = Digest::FromHex(std::string(64, pixels)).value();
@@ -23,7 +24,8 @@ RunLock Lock() {
   RunLock lock;
   lock.keys = {{}, {{"use", {"1"}}}, "fold", {"fold", "patient_id"}, {"gleason"}};
   lock.statistics = {{"stain_reference", {0.5, 0.25}}};
-  lock.images = {Image("007", "train", 'a', '1'), Image("B \"x\"", "val", 'b', '2')};
+  lock.images = {MakeLockedImage("007", "train", 'a', '1'),
+                 MakeLockedImage("B \"x\"", "val", 'b', '2')};
   return lock;
 }
 
@@ -61,8 +63,8 @@ TEST(RunLock, HasALineForEveryImage) {
 TEST(RunLock, DifferencesAreCountedByKind) {
   const RunLock before = Lock();
   RunLock now = Lock();
-  now.images.push_back(Image("new1", "train", 'c', '1'));
-  now.images.push_back(Image("new2", "train", 'd', '1'));
+  now.images.push_back(MakeLockedImage("new1", "train", 'c', '1'));
+  now.images.push_back(MakeLockedImage("new2", "train", 'd', '1'));
   now.images[0].sets["gleason"] = Digest::FromHex(std::string(64, '9')).value();
   EXPECT_EQ(DifferenceOf(before, now).Summary(), "+2 slides, 1 relabelled");
   now.images[1].digest = now.images[0].digest;

@@ -14,16 +14,16 @@
 namespace patchbay::plan {
 namespace {
 
-constexpr std::uint64_t kDraws = 1'000'000;
+constexpr std::uint64_t kSamplingDraws = 1'000'000;
 
-/// Whether `count` of kDraws draws is within 3 standard deviations of probability `p`.
-void ExpectShare(std::uint64_t count, double p, const std::string& what) {
-  const double expected = kDraws * p, sigma = std::sqrt(kDraws * p * (1 - p));
+/// Whether `count` of kSamplingDraws draws is within 3 standard deviations of probability `p`.
+void ExpectSamplingShare(std::uint64_t count, double p, const std::string& what) {
+  const double expected = kSamplingDraws * p, sigma = std::sqrt(kSamplingDraws * p * (1 - p));
   EXPECT_LE(std::abs(static_cast<double>(count) - expected), 3 * sigma + 1e-9)
       << what << ": " << count << " of " << expected;
 }
 
-RunConfig ConfigOf(const std::string& rest) {
+RunConfig SamplingConfig(const std::string& rest) {
   auto config = ParseRunConfig(
       StrCat("dataset: t.csv\nnumerics: cpu\nseed: 5\npatch: {size: [10, 10]}\n", rest),
       "run.yaml");
@@ -31,14 +31,15 @@ RunConfig ConfigOf(const std::string& rest) {
   return config.ok() ? *config : RunConfig{};
 }
 
-std::string ConfigError(const std::string& rest) {
+std::string SamplingConfigError(const std::string& rest) {
   return std::string(MessageOf(
       ParseRunConfig(StrCat("dataset: t.csv\npatch: {size: [10, 10]}\n", rest), "run.yaml")
           .status()));
 }
 
-PlannedImage Image(std::int64_t height, std::int64_t width, std::vector<std::uint32_t> groups = {},
-                   std::vector<PlaceCount> places = {}) {
+PlannedImage SampledImage(std::int64_t height, std::int64_t width,
+                          std::vector<std::uint32_t> groups = {},
+                          std::vector<PlaceCount> places = {}) {
   PlannedImage image{Sha256Of(StrCat(height, width)), "zarr", Flat(height, width), 3,
                      DType::kUint8};
   image.groups = std::move(groups);
@@ -50,7 +51,7 @@ PlannedImage Image(std::int64_t height, std::int64_t width, std::vector<std::uin
   return image;
 }
 
-Plan Built(const RunConfig& config, std::vector<PlannedImage> images) {
+Plan SamplingPlan(const RunConfig& config, std::vector<PlannedImage> images) {
   auto plan = Plan::Build(config, std::move(images));
   EXPECT_TRUE(plan.ok()) << plan.status();
   const auto again = ParsePlan(plan->Text());
@@ -65,9 +66,9 @@ TEST(AliasTable, CountsFollowTheWeights) {
   ASSERT_TRUE(table.ok());
   std::mt19937_64 random(3);
   std::vector<std::uint64_t> counts(weights.size());
-  for (std::uint64_t i = 0; i < kDraws; ++i) ++counts[table->Draw(random())];
+  for (std::uint64_t i = 0; i < kSamplingDraws; ++i) ++counts[table->Draw(random())];
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    ExpectShare(counts[i], static_cast<double>(weights[i]) / 1109, StrCat("weight ", i));
+    ExpectSamplingShare(counts[i], static_cast<double>(weights[i]) / 1109, StrCat("weight ", i));
   }
   EXPECT_EQ(counts[1], 0u);
   EXPECT_FALSE(AliasTable::Of(std::vector<std::uint64_t>{0, 0}).ok());
@@ -86,47 +87,49 @@ TEST(AliasTable, IsExactOverEveryUnit) {
 }
 
 TEST(Sampling, SitesAndPatientsAreEquallyLikelyWhateverTheirSize) {
-  const RunConfig config = ConfigOf(
+  const RunConfig config = SamplingConfig(
       "sampling: {positions: random, patches_per_epoch: 1000000, weight_by: [site, patient_id]}\n");
   // Site 0: patient 0 with two images of 1 and 3 patches, patient 1; site 1: one large image.
-  const Plan plan = Built(config, {Image(10, 10, {0, 0}), Image(10, 30, {0, 0}),
-                                   Image(50, 50, {0, 1}), Image(1000, 1000, {1, 0})});
+  const Plan plan =
+      SamplingPlan(config, {SampledImage(10, 10, {0, 0}), SampledImage(10, 30, {0, 0}),
+                            SampledImage(50, 50, {0, 1}), SampledImage(1000, 1000, {1, 0})});
   std::vector<std::uint64_t> counts(4);
-  for (std::uint64_t i = 0; i < kDraws; ++i) ++counts[plan.SourceOf(0, i)->image];
+  for (std::uint64_t i = 0; i < kSamplingDraws; ++i) ++counts[plan.SourceOf(0, i)->image];
   const double shares[] = {0.25 * 0.25, 0.25 * 0.75, 0.25, 0.5};
-  for (std::size_t i = 0; i < 4; ++i) ExpectShare(counts[i], shares[i], StrCat("image ", i));
+  for (std::size_t i = 0; i < 4; ++i)
+    ExpectSamplingShare(counts[i], shares[i], StrCat("image ", i));
   const auto first = plan.DeriveSpec(0, 77), other = plan.DeriveSpec(1, 77);
   ASSERT_TRUE(first.ok() && other.ok());
   EXPECT_TRUE(WholeOf(plan.images()[first->image].size).Contains(first->box));
 }
 
 TEST(Sampling, ClassesFollowTheirWeightsAndImagesTheirPixels) {
-  const RunConfig config = ConfigOf(
+  const RunConfig config = SamplingConfig(
       "labels: {set: gleason, mask: true}\n"
       "sampling: {positions: random, patches_per_epoch: 1000000, class_weights: {a: 0.3, b: 0.1, "
       "c: 0}}\n");
   // Image 1 has cells of 4 x 4 pixels: 25 of them are 400 pixels.
-  const Plan plan = Built(config, {Image(90, 90, {}, {{100, 1}, {10, 1}, {0, 1}}),
-                                   Image(90, 90, {}, {{25, 16}, {0, 1}, {9, 1}})});
+  const Plan plan = SamplingPlan(config, {SampledImage(90, 90, {}, {{100, 1}, {10, 1}, {0, 1}}),
+                                          SampledImage(90, 90, {}, {{25, 16}, {0, 1}, {9, 1}})});
   std::map<std::pair<std::size_t, std::uint32_t>, std::uint64_t> counts;
   std::vector<std::uint64_t> numbers(10);
-  for (std::uint64_t i = 0; i < kDraws; ++i) {
+  for (std::uint64_t i = 0; i < kSamplingDraws; ++i) {
     const auto source = plan.SourceOf(3, i);
     ++counts[{source->set, source->image}];
     if (source->set == 1) ++numbers.at(source->number);
   }
-  ExpectShare(counts[{0, 0}], 0.75 * 0.2, "class a of image 0");
-  ExpectShare(counts[{0, 1}], 0.75 * 0.8, "class a of image 1");
-  ExpectShare(counts[{1, 0}], 0.25, "class b");
+  ExpectSamplingShare(counts[{0, 0}], 0.75 * 0.2, "class a of image 0");
+  ExpectSamplingShare(counts[{0, 1}], 0.75 * 0.8, "class a of image 1");
+  ExpectSamplingShare(counts[{1, 0}], 0.25, "class b");
   EXPECT_EQ(counts.size(), 3u);
-  for (const std::uint64_t count : numbers) ExpectShare(count, 0.025, "places of class b");
+  for (const std::uint64_t count : numbers) ExpectSamplingShare(count, 0.025, "places of class b");
   EXPECT_EQ(plan.DeriveSpec(0, 0).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(Sampling, AClassThatNoImageHasIsRefusedByKey) {
-  const RunConfig config = ConfigOf(
+  const RunConfig config = SamplingConfig(
       "labels: {set: g, mask: true}\nsampling: {positions: random, class_weights: {a: 1, b: 2}}\n");
-  const auto plan = Plan::Build(config, {Image(90, 90, {}, {{100, 1}, {0, 1}})});
+  const auto plan = Plan::Build(config, {SampledImage(90, 90, {}, {{100, 1}, {0, 1}})});
   EXPECT_EQ(std::string(MessageOf(plan.status())),
             "plan: key 'sampling.class_weights.b': a weight of 2, but none of 1 images has a pixel "
             "of this class");
@@ -134,12 +137,13 @@ TEST(Sampling, AClassThatNoImageHasIsRefusedByKey) {
 
 TEST(Sampling, AClassThatTheSetDoesNotHaveIsRefusedWithTheOneThatWasMeant) {
   const auto error = [](const std::string& weights) {
-    PlannedImage image = Image(90, 90, {}, {{100, 1}});
+    PlannedImage image = SampledImage(90, 90, {}, {{100, 1}});
     image.labels->classes = {{"benign", 1}, {"gleason_3", 2}};
     return std::string(MessageOf(
-        Plan::Build(ConfigOf(StrCat("labels: {set: g, mask: true}\nsampling: {positions: random, ",
-                                    "class_weights: {", weights, "}}\n")),
-                    {image})
+        Plan::Build(
+            SamplingConfig(StrCat("labels: {set: g, mask: true}\nsampling: {positions: random, ",
+                                  "class_weights: {", weights, "}}\n")),
+            {image})
             .status()));
   };
   EXPECT_EQ(error("gleason3: 1"),
@@ -153,8 +157,9 @@ TEST(Sampling, AClassThatTheSetDoesNotHaveIsRefusedWithTheOneThatWasMeant) {
 TEST(Sampling, TooLittleTissueSaysWhatToChange) {
   const auto error = [](const std::string& sampling) {
     return std::string(MessageOf(
-        Plan::Build(ConfigOf(StrCat("sampling: {tissue: {min_fraction: 0.5}", sampling, "}\n")),
-                    {Image(90, 90, {}, {{0, 1}})})
+        Plan::Build(
+            SamplingConfig(StrCat("sampling: {tissue: {min_fraction: 0.5}", sampling, "}\n")),
+            {SampledImage(90, 90, {}, {{0, 1}})})
             .status()));
   };
   const std::string said =
@@ -164,8 +169,8 @@ TEST(Sampling, TooLittleTissueSaysWhatToChange) {
 }
 
 TEST(Sampling, NoSlideBringsMoreThanItsLimit) {
-  const Plan grid =
-      Built(ConfigOf("sampling: {max_per_slide: 4}\n"), {Image(100, 100), Image(10, 30)});
+  const Plan grid = SamplingPlan(SamplingConfig("sampling: {max_per_slide: 4}\n"),
+                                 {SampledImage(100, 100), SampledImage(10, 30)});
   ASSERT_EQ(grid.cumulative_patches(), (std::vector<std::uint64_t>{0, 4, 7}));
   std::set<std::string> first, second;
   for (std::uint64_t i = 0; i < 7; ++i) {
@@ -175,13 +180,13 @@ TEST(Sampling, NoSlideBringsMoreThanItsLimit) {
   }
   EXPECT_EQ(first.size(), 4u);
   EXPECT_NE(first, second) << "other cells in another epoch";
-  const Plan random =
-      Built(ConfigOf("sampling: {positions: random, patches_per_epoch: 100, max_per_slide: 60}\n"),
-            {Image(100, 100), Image(10, 30), Image(10, 10)});
+  const Plan random = SamplingPlan(
+      SamplingConfig("sampling: {positions: random, patches_per_epoch: 100, max_per_slide: 60}\n"),
+      {SampledImage(100, 100), SampledImage(10, 30), SampledImage(10, 10)});
   EXPECT_EQ(random.cumulative_patches(), (std::vector<std::uint64_t>{0, 60, 90, 100}));
   const auto few = Plan::Build(
-      ConfigOf("sampling: {positions: random, patches_per_epoch: 100, max_per_slide: 60}\n"),
-      {Image(100, 100)});
+      SamplingConfig("sampling: {positions: random, patches_per_epoch: 100, max_per_slide: 60}\n"),
+      {SampledImage(100, 100)});
   EXPECT_EQ(std::string(MessageOf(few.status())),
             "plan: key 'sampling.max_per_slide': 60 patches of each of 1 images are too few for an "
             "epoch");
@@ -196,10 +201,10 @@ TEST(Sampling, SharesAreCutAtTheLimitAndGoToTheOthers) {
 }
 
 TEST(Sampling, StrideAndOverlapMakeTheGrid) {
-  const std::vector<PlannedImage> images = {Image(30, 25)};
+  const std::vector<PlannedImage> images = {SampledImage(30, 25)};
   const auto boxes = [&](const std::string& sampling) {
-    const Plan plan =
-        Built(ConfigOf(StrCat("sampling: {order: sequential, ", sampling, "}\n")), images);
+    const Plan plan = SamplingPlan(
+        SamplingConfig(StrCat("sampling: {order: sequential, ", sampling, "}\n")), images);
     std::vector<Box> all;
     for (std::uint64_t i = 0; i < plan.patches_per_epoch(); ++i) {
       all.push_back(plan.DeriveSpec(0, i)->box);
@@ -212,15 +217,15 @@ TEST(Sampling, StrideAndOverlapMakeTheGrid) {
   EXPECT_EQ(overlapping.back(), Box2D(20, 20, 10, 10));
   EXPECT_EQ(boxes("stride: [5, 10]"), overlapping);
   EXPECT_EQ(boxes("stride: [20, 20]").size(), 2u * 2u);
-  EXPECT_EQ(ConfigError("sampling: {overlap: [10, 0]}\n"),
+  EXPECT_EQ(SamplingConfigError("sampling: {overlap: [10, 0]}\n"),
             "run.yaml:3: key 'sampling.overlap': 10 pixels: not less than the patch has");
-  EXPECT_EQ(ConfigError("sampling: {stride: [1, 1, 1]}\n"),
+  EXPECT_EQ(SamplingConfigError("sampling: {stride: [1, 1, 1]}\n"),
             "run.yaml:3: key 'sampling.stride': expected 2 values, as patch.size has");
 }
 
 TEST(Sampling, ContradictionsAreRefused) {
   const auto says = [](const std::string& rest, const std::string& text) {
-    EXPECT_NE(ConfigError(rest).find(text), std::string::npos) << ConfigError(rest);
+    EXPECT_NE(SamplingConfigError(rest).find(text), std::string::npos) << SamplingConfigError(rest);
   };
   says("sampling: {stride: [5, 5], overlap: [5, 5]}\n", "exclude each other");
   says("sampling: {positions: random, stride: [5, 5]}\n", "need positions: grid");
@@ -292,7 +297,7 @@ TEST(Places, TissueIsTheOneClassThatIsNotBackground) {
   for (std::uint32_t y = 0; y < 20; ++y) ASSERT_TRUE(right.Append({0, y, 8, 12}).ok());
   const PositionIndex mask =
       IndexOf(Flat(40, 40), {{0, "background", 960, right}, {1, "tissue", 640, left}});
-  const RunConfig config = ConfigOf("sampling: {tissue: {min_fraction: 1}}\n");
+  const RunConfig config = SamplingConfig("sampling: {tissue: {min_fraction: 1}}\n");
   const auto places = ImagePlaces::Of(config, OfSize(Flat(40, 40)), {.tissue = &mask});
   ASSERT_TRUE(places.ok()) << places.status();
   const PositionIndex alone = IndexOf(Flat(40, 40), {{1, "tissue", 640, left}});
@@ -315,7 +320,7 @@ TEST(Places, AGridKeepsThePatchesWithEnoughTissue) {
   // Columns 0 to 15 are tissue: of the patches at x = 10, six of ten.
   const auto count = [&](double fraction, const std::string& more) {
     const auto places = ImagePlaces::Of(
-        ConfigOf(StrCat("sampling: {tissue: {min_fraction: ", fraction, "}", more, "}\n")),
+        SamplingConfig(StrCat("sampling: {tissue: {min_fraction: ", fraction, "}", more, "}\n")),
         OfSize(Flat(40, 40)), {.tissue = &tissue});
     EXPECT_TRUE(places.ok()) << places.status();
     return places->Counts()[0].places;
@@ -330,7 +335,7 @@ TEST(Places, APatchOfAClassHasItAtItsCentreAtEveryLevel) {
   CellSet cells(4);
   ASSERT_TRUE(cells.Append({0, 3, 5, 2}).ok());
   const PositionIndex classes = IndexOf(Flat(100, 200), {{3, "a", 32, cells}});
-  const RunConfig config = ConfigOf(
+  const RunConfig config = SamplingConfig(
       "labels: {set: g, mask: true}\nsampling: {positions: random, class_weights: {a: 1, b: 1}}\n");
   for (const std::int64_t down : {1, 2, 4}) {
     const auto places =
@@ -406,15 +411,15 @@ TEST(Places, AtAnMppTissueIsWeighedOverWhatThePatchIsMadeOf) {
 }
 
 TEST(Places, AHugeCohortIsCountedInLittleTime) {
-  const RunConfig config = ConfigOf(
+  const RunConfig config = SamplingConfig(
       "labels: {set: g, mask: true}\n"
       "sampling: {positions: random, patches_per_epoch: 10000000, class_weights: {a: 1, b: 2}, "
       "weight_by: [site]}\n");
   std::vector<PlannedImage> images;
   for (std::uint32_t i = 0; i < 10'000; ++i) {
-    images.push_back(Image(100'000, 100'000, {i % 7}, {{500 + i % 11, 256}, {500, 64}}));
+    images.push_back(SampledImage(100'000, 100'000, {i % 7}, {{500 + i % 11, 256}, {500, 64}}));
   }
-  const Plan plan = Built(config, std::move(images));
+  const Plan plan = SamplingPlan(config, std::move(images));
   EXPECT_LT(plan.Text().size(), 4u << 20);
   EXPECT_EQ(plan.patches_per_epoch(), 10'000'000u);
 }

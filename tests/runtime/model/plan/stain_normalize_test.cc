@@ -13,7 +13,7 @@ StatusOr<Json> Checked(const Json& options) {
                               "stain_normalize");
 }
 
-std::string Refusal(const Json& options) {
+std::string StainRefusal(const Json& options) {
   return std::string(Checked(options).status().message());
 }
 
@@ -36,21 +36,22 @@ TEST(StainNormalize, ReferenceMayBeNumbers) {
 }
 
 TEST(StainNormalize, WrongOptionsAreRefusedByName) {
-  EXPECT_NE(Refusal({{"profile", "vahadane"}}).find("profile"), std::string::npos);
-  EXPECT_NE(Refusal({{"reference", ""}}).find("empty path"), std::string::npos);
-  EXPECT_NE(Refusal({{"reference_fit", {1.0, 2.0}}}).find("expected 8 numbers"), std::string::npos);
-  EXPECT_NE(Refusal({{"profile", "reinhard"}, {"reference_fit", {1, 2, 3, 4, 0, 5}}})
+  EXPECT_NE(StainRefusal({{"profile", "vahadane"}}).find("profile"), std::string::npos);
+  EXPECT_NE(StainRefusal({{"reference", ""}}).find("empty path"), std::string::npos);
+  EXPECT_NE(StainRefusal({{"reference_fit", {1.0, 2.0}}}).find("expected 8 numbers"),
+            std::string::npos);
+  EXPECT_NE(StainRefusal({{"profile", "reinhard"}, {"reference_fit", {1, 2, 3, 4, 0, 5}}})
                 .find("deviations must be above 0"),
             std::string::npos);
-  EXPECT_NE(Refusal({{"reference_fit", {0.6, 0.8, 0, 0.6, 0.8, 0, 2, 1}}}).find("the same"),
+  EXPECT_NE(StainRefusal({{"reference_fit", {0.6, 0.8, 0, 0.6, 0.8, 0, 2, 1}}}).find("the same"),
             std::string::npos);
-  EXPECT_NE(Refusal({{"reference_fit", {0, 1, 0, 0.6, 0.8, 0, 2, 1}}}).find("hematoxylin"),
+  EXPECT_NE(StainRefusal({{"reference_fit", {0, 1, 0, 0.6, 0.8, 0, 2, 1}}}).find("hematoxylin"),
             std::string::npos);
-  EXPECT_NE(Refusal({{"reference_fit", {1, 1, 0, 0, 1, 0, 2, 1}}}).find("length 1"),
+  EXPECT_NE(StainRefusal({{"reference_fit", {1, 1, 0, 0, 1, 0, 2, 1}}}).find("length 1"),
             std::string::npos);
-  EXPECT_NE(Refusal({{"reference_fit", {0.6, 0.8, 0, 0, 1, 0, 2, 0}}}).find("above 0"),
+  EXPECT_NE(StainRefusal({{"reference_fit", {0.6, 0.8, 0, 0, 1, 0, 2, 0}}}).find("above 0"),
             std::string::npos);
-  EXPECT_NE(Refusal({{"reference", "cohort"}, {"reference_fit", {0.6, 0.8, 0, 0, 1, 0, 2, 1}}})
+  EXPECT_NE(StainRefusal({{"reference", "cohort"}, {"reference_fit", {0.6, 0.8, 0, 0, 1, 0, 2, 1}}})
                 .find("exclude"),
             std::string::npos);
 }
@@ -104,7 +105,7 @@ TEST(StainNormalize, WrongScannersAreRefusedByName) {
       {StrCat(R"("profile": "reinhard", )", fits), "expected 6 numbers"},
       {R"("scanner_column": "")", "scanner_column: an empty name"}};
   for (const auto& [options, cause] : cases) {
-    const std::string said = Refusal(Json::parse(StrCat("{", options, "}")));
+    const std::string said = StainRefusal(Json::parse(StrCat("{", options, "}")));
     EXPECT_NE(said.find(cause), std::string::npos) << options << ": " << said;
   }
 }

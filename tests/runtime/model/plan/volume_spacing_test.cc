@@ -12,7 +12,7 @@
 namespace patchbay::plan {
 namespace {
 
-const std::vector<VolumeLevel> kLevels = {
+const std::vector<VolumeLevel> kVolumeLevels = {
     {{100, 401, 400}, {1, 1, 1}}, {{50, 201, 200}, {2, 2, 2}}, {{25, 101, 100}, {4, 4, 4}}};
 
 Spacing SpacingOf(double z, double y, double x) {
@@ -20,7 +20,7 @@ Spacing SpacingOf(double z, double y, double x) {
   return {mm(z), mm(y), mm(x)};
 }
 
-WantedSpacing Ask(double z, double y, double x, bool upsample = false) {
+WantedSpacing AskMm(double z, double y, double x, bool upsample = false) {
   WantedSpacing wanted;
   wanted.mm = {z, y, x};
   wanted.patch = {48, 96, 64};
@@ -28,16 +28,16 @@ WantedSpacing Ask(double z, double y, double x, bool upsample = false) {
   return wanted;
 }
 
-std::string Refusal(const WantedSpacing& wanted, const Spacing& spacing) {
-  return std::string(ChooseSpacing(wanted, kLevels, spacing).status().message());
+std::string SpacingRefusal(const WantedSpacing& wanted, const Spacing& spacing) {
+  return std::string(ChooseSpacing(wanted, kVolumeLevels, spacing).status().message());
 }
 
 TEST(VolumeSpacing, ALevelWithinToleranceAlongAllAxesIsTakenAsItIs) {
   for (const auto& [mm, level] : {std::pair{0.77, 0}, {1.55, 1}, {3.1, 2}}) {
-    const auto chosen = ChooseSpacing(Ask(mm, mm, mm), kLevels, SpacingOf(0.8, 0.75, 0.75));
+    const auto chosen = ChooseSpacing(AskMm(mm, mm, mm), kVolumeLevels, SpacingOf(0.8, 0.75, 0.75));
     ASSERT_TRUE(chosen.ok()) << chosen.status();
     EXPECT_EQ(chosen->view.level, level);
-    EXPECT_EQ(chosen->view.size, kLevels[static_cast<std::size_t>(level)].size);
+    EXPECT_EQ(chosen->view.size, kVolumeLevels[static_cast<std::size_t>(level)].size);
     EXPECT_EQ(chosen->view.source, Extent(48, 96, 64));
     EXPECT_EQ(chosen->step, PerAxis{});
     EXPECT_EQ(chosen->spacing.y, 0.75 * (1 << level));  // the volume's own
@@ -45,7 +45,7 @@ TEST(VolumeSpacing, ALevelWithinToleranceAlongAllAxesIsTakenAsItIs) {
 }
 
 TEST(VolumeSpacing, OtherwiseTheNextFinerLevelIsResampledToExactlyTheSpacing) {
-  const auto chosen = ChooseSpacing(Ask(2, 2, 2.5), kLevels, SpacingOf(0.8, 0.75, 0.75));
+  const auto chosen = ChooseSpacing(AskMm(2, 2, 2.5), kVolumeLevels, SpacingOf(0.8, 0.75, 0.75));
   ASSERT_TRUE(chosen.ok()) << chosen.status();
   EXPECT_EQ(chosen->view.level, 1);
   EXPECT_EQ(chosen->view.downsample_z, 2);
@@ -56,23 +56,26 @@ TEST(VolumeSpacing, OtherwiseTheNextFinerLevelIsResampledToExactlyTheSpacing) {
 
 TEST(VolumeSpacing, SlicesThatAreTooThickAreInterpolatedOnlyWhereAsked) {
   const Spacing thick = SpacingOf(5, 0.75, 0.75);
-  EXPECT_NE(Refusal(Ask(1, 1, 1), thick)
+  EXPECT_NE(SpacingRefusal(AskMm(1, 1, 1), thick)
                 .find("key 'patch.spacing': 1 mm along z is finer than the volume, of 5 mm"),
             std::string::npos);
-  const auto chosen = ChooseSpacing(Ask(1, 1, 1, true), kLevels, thick);
+  const auto chosen = ChooseSpacing(AskMm(1, 1, 1, true), kVolumeLevels, thick);
   ASSERT_TRUE(chosen.ok()) << chosen.status();
   EXPECT_EQ(chosen->view.level, 0);  // no level that loses more along z
   EXPECT_EQ(chosen->step, (PerAxis{0.2, 1 / 0.75, 1 / 0.75}));
   EXPECT_EQ(chosen->view.source, Extent(10, 128, 85));
   // Within the tolerance along one axis, resampled along the others.
-  EXPECT_TRUE(ChooseSpacing(Ask(1, 1, 1), kLevels, SpacingOf(1.04, 0.75, 0.75)).ok());
+  EXPECT_TRUE(ChooseSpacing(AskMm(1, 1, 1), kVolumeLevels, SpacingOf(1.04, 0.75, 0.75)).ok());
 }
 
 TEST(VolumeSpacing, WhatAVolumeCannotGiveIsRefusedByKey) {
-  EXPECT_NE(Refusal(Ask(1, 1, 1), Spacing{}).find("key 'patch.spacing': the image does not state"),
+  EXPECT_NE(SpacingRefusal(AskMm(1, 1, 1), Spacing{})
+                .find("key 'patch.spacing': the image does not state"),
             std::string::npos);
-  EXPECT_NE(Refusal(Ask(100, 1, 1), SpacingOf(0.8, 0.75, 0.75)).find("not in"), std::string::npos);
-  EXPECT_NE(Refusal(Ask(0.01, 1, 1, true), SpacingOf(5, 1, 1)).find("not in"), std::string::npos);
+  EXPECT_NE(SpacingRefusal(AskMm(100, 1, 1), SpacingOf(0.8, 0.75, 0.75)).find("not in"),
+            std::string::npos);
+  EXPECT_NE(SpacingRefusal(AskMm(0.01, 1, 1, true), SpacingOf(5, 1, 1)).find("not in"),
+            std::string::npos);
 }
 
 TEST(VolumeSpacing, TheOneCoarseAxisIsSeparateAsInNnUNet) {
@@ -82,15 +85,16 @@ TEST(VolumeSpacing, TheOneCoarseAxisIsSeparateAsInNnUNet) {
   EXPECT_EQ(CoarseAxis({1, 4, 1}, {5, 1, 1}), 1);
   EXPECT_EQ(CoarseAxis({3, 1, 1}, {1, 1, 3}), kNoAxis);
   EXPECT_EQ(CoarseAxis({4, 4, 1}, {5, 1, 1}), kNoAxis);
-  WantedSpacing wanted = Ask(1, 1, 1, true);
+  WantedSpacing wanted = AskMm(1, 1, 1, true);
   const Spacing thick = SpacingOf(5, 0.75, 0.75);
-  EXPECT_EQ(ChooseSpacing(wanted, kLevels, thick)->nearest_axis, kNoAxis);
+  EXPECT_EQ(ChooseSpacing(wanted, kVolumeLevels, thick)->nearest_axis, kNoAxis);
   wanted.separate_z = true;
-  EXPECT_EQ(ChooseSpacing(wanted, kLevels, thick)->nearest_axis, 0);
-  EXPECT_EQ(ChooseSpacing(wanted, kLevels, SpacingOf(0.8, 0.75, 0.75))->nearest_axis, kNoAxis);
+  EXPECT_EQ(ChooseSpacing(wanted, kVolumeLevels, thick)->nearest_axis, 0);
+  EXPECT_EQ(ChooseSpacing(wanted, kVolumeLevels, SpacingOf(0.8, 0.75, 0.75))->nearest_axis,
+            kNoAxis);
   // A level that is taken as it is has nothing to resample.
   wanted.mm = {5, 0.75, 0.75};
-  EXPECT_EQ(ChooseSpacing(wanted, kLevels, thick)->nearest_axis, kNoAxis);
+  EXPECT_EQ(ChooseSpacing(wanted, kVolumeLevels, thick)->nearest_axis, kNoAxis);
 }
 
 std::string Faults(const std::string& patch) {
@@ -119,7 +123,7 @@ TEST(VolumeSpacing, KeysThatExcludeEachOtherAreRefusedWithTheirLine) {
   }
 }
 
-RunConfig ConfigOf(const std::string& sampling) {
+RunConfig SpacingConfig(const std::string& sampling) {
   const auto config = ParseRunConfig(
       StrCat("dataset: a\nnumerics: cpu\npatch: {size: [48, 96, 64], spacing: [2, 2, 2.5]}\n",
              "sampling: ", sampling, "\n"),
@@ -128,9 +132,9 @@ RunConfig ConfigOf(const std::string& sampling) {
   return *config;
 }
 
-PlannedImage ImageOf(const RunConfig& config) {
+PlannedImage SpacedImage(const RunConfig& config) {
   const auto chosen =
-      ChooseSpacing(WantedSpacingOf(config), kLevels, SpacingOf(0.8, 0.75, 0.75)).value();
+      ChooseSpacing(WantedSpacingOf(config), kVolumeLevels, SpacingOf(0.8, 0.75, 0.75)).value();
   PlannedImage image{Sha256Of("v"), "zarr", chosen.view.size, 1, DType::kInt16};
   image.views = {chosen.view};
   image.volume = VolumeFacts{chosen.spacing, chosen.step};
@@ -138,8 +142,8 @@ PlannedImage ImageOf(const RunConfig& config) {
 }
 
 TEST(VolumeSpacing, GridsStepByTheVoxelsOfAPatchAndPlansReadBack) {
-  const RunConfig config = ConfigOf("{stride: [24, 48, 64], order: sequential}");
-  const auto plan = Plan::Build(config, {ImageOf(config)});
+  const RunConfig config = SpacingConfig("{stride: [24, 48, 64], order: sequential}");
+  const auto plan = Plan::Build(config, {SpacedImage(config)});
   ASSERT_TRUE(plan.ok()) << plan.status();
   // A patch of 60 x 128 x 107 out of 50 x 201 x 200 voxels, a step of 30 x 64 x 107.
   EXPECT_EQ(plan->patches_per_epoch(), 1u * 3 * 2);
@@ -152,16 +156,16 @@ TEST(VolumeSpacing, GridsStepByTheVoxelsOfAPatchAndPlansReadBack) {
 }
 
 TEST(VolumeSpacing, APlanWithASeparateAxisReadsBackAndHasADigestOfItsOwn) {
-  const RunConfig config = ConfigOf("{}");
+  const RunConfig config = SpacingConfig("{}");
   RunConfig separate = config;
   separate.separate_z = true;
   EXPECT_EQ(RunConfigFromJson(ToJson(separate))->separate_z, true);
-  PlannedImage image = ImageOf(config);
+  PlannedImage image = SpacedImage(config);
   image.volume->nearest_axis = 0;
   const auto plan = Plan::Build(separate, {image});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(ParsePlan(plan->Text())->images(), plan->images());
-  const auto together = Plan::Build(config, {ImageOf(config)});
+  const auto together = Plan::Build(config, {SpacedImage(config)});
   EXPECT_NE(plan->digest(), together->digest());
   EXPECT_EQ(together->Text().find("resample"), std::string::npos);
   for (const char* axis : {"3", "-1", "0.5", "\"z\""}) {
@@ -171,8 +175,8 @@ TEST(VolumeSpacing, APlanWithASeparateAxisReadsBackAndHasADigestOfItsOwn) {
 }
 
 TEST(VolumeSpacing, RandomPatchesLieInsideTheVolume) {
-  const RunConfig config = ConfigOf("{positions: random, patches_per_epoch: 500}");
-  const auto plan = Plan::Build(config, {ImageOf(config)});
+  const RunConfig config = SpacingConfig("{positions: random, patches_per_epoch: 500}");
+  const auto plan = Plan::Build(config, {SpacedImage(config)});
   ASSERT_TRUE(plan.ok()) << plan.status();
   for (std::uint64_t i = 0; i < 500; ++i) {
     const Box box = plan->DeriveSpec(0, i)->box;
@@ -185,14 +189,14 @@ TEST(VolumeSpacing, RandomPatchesLieInsideTheVolume) {
 }
 
 TEST(VolumeSpacing, APlanWhosePatchesAreNotThoseOfTheSpacingIsRefused) {
-  const RunConfig config = ConfigOf("{}");
-  PlannedImage image = ImageOf(config);
+  const RunConfig config = SpacingConfig("{}");
+  PlannedImage image = SpacedImage(config);
   image.views.front().source.z += 1;
   EXPECT_FALSE(Plan::Build(config, {image}).ok());
-  image = ImageOf(config);
+  image = SpacedImage(config);
   image.views.clear();
   EXPECT_FALSE(Plan::Build(config, {image}).ok());
-  image = ImageOf(config);
+  image = SpacedImage(config);
   image.volume.reset();
   EXPECT_FALSE(Plan::Build(config, {image}).ok());
 }
@@ -206,7 +210,7 @@ TEST(VolumeSpacing, AnyListOfOpsIsAVolumesUnderASpacing) {
 }
 
 TEST(VolumeSpacing, WhatIsAskedReadsBackFromItsPayload) {
-  const WantedSpacing wanted = Ask(1, 2, 3, true);
+  const WantedSpacing wanted = AskMm(1, 2, 3, true);
   EXPECT_EQ(FromJson<WantedSpacing>(JsonOf(wanted), "test").value(), wanted);
   EXPECT_EQ(DumpJson(JsonOf(wanted)),
             R"({"mm":[1.0,2.0,3.0],"separate_z":false,"size":[48,96,64],"tolerance":0.05,)"

@@ -14,7 +14,7 @@
 namespace patchbay::control {
 namespace {
 
-constexpr TimeMs kPatienceMs = 10'000;
+constexpr TimeMs kLoopPatienceMs = 10'000;
 
 std::unique_ptr<EventLoop> MakeLoop() {
   auto loop = EventLoop::Open();
@@ -29,7 +29,7 @@ TEST(EventLoop, RunsTimersInTheOrderTheyFallDue) {
   loop->After(1, [&] { ran.push_back(1); });
   const auto cancelled = loop->After(5, [&] { ran.push_back(9); });
   loop->Cancel(cancelled);
-  EXPECT_TRUE(loop->RunUntil([&] { return ran.size() == 2; }, kPatienceMs));
+  EXPECT_TRUE(loop->RunUntil([&] { return ran.size() == 2; }, kLoopPatienceMs));
   EXPECT_EQ(ran, (std::vector<int>{1, 2}));
 }
 
@@ -40,10 +40,10 @@ TEST(EventLoop, PeriodicTimerMayCancelItself) {
   id = loop->Every(1, [&] {
     if (++ran == 3) loop->Cancel(id);
   });
-  ASSERT_TRUE(loop->RunUntil([&] { return ran == 3; }, kPatienceMs));
+  ASSERT_TRUE(loop->RunUntil([&] { return ran == 3; }, kLoopPatienceMs));
   bool later = false;
   loop->After(30, [&] { later = true; });
-  EXPECT_TRUE(loop->RunUntil([&] { return later; }, kPatienceMs));
+  EXPECT_TRUE(loop->RunUntil([&] { return later; }, kLoopPatienceMs));
   EXPECT_EQ(ran, 3);
 }
 
@@ -81,7 +81,7 @@ TEST(EventLoop, CallsForReadableDescriptorsUntilCancelled) {
     if (read(fd.get(), &value, sizeof value) == sizeof value) ++reads;
   });
   ASSERT_TRUE(id.ok());
-  EXPECT_TRUE(loop->RunUntil([&] { return reads == 3; }, kPatienceMs));
+  EXPECT_TRUE(loop->RunUntil([&] { return reads == 3; }, kLoopPatienceMs));
   loop->Cancel(*id);
   const std::uint64_t one = 1;
   ASSERT_EQ(write(fd.get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
@@ -100,7 +100,7 @@ TEST(EventLoop, AsksASourceForWorkItsDescriptorDoesNotShow) {
                         ++done;
                       })
                   .ok());
-  EXPECT_TRUE(loop->RunUntil([&] { return done == 5; }, kPatienceMs));
+  EXPECT_TRUE(loop->RunUntil([&] { return done == 5; }, kLoopPatienceMs));
 }
 
 TEST(EventLoop, RunsWhatOtherThreadsPost) {
@@ -128,7 +128,7 @@ TEST(EventLoop, HandsSignalsToTheLoop) {
   const auto watch = [&](int signal, pid_t sender) { seen = signal, by = sender; };
   ASSERT_TRUE(loop->WatchSignals({SIGUSR1}, watch).ok());
   ASSERT_EQ(raise(SIGUSR1), 0);
-  EXPECT_TRUE(loop->RunUntil([&] { return seen != 0; }, kPatienceMs));
+  EXPECT_TRUE(loop->RunUntil([&] { return seen != 0; }, kLoopPatienceMs));
   EXPECT_EQ(seen, SIGUSR1);
   EXPECT_EQ(by, getpid());
 }

@@ -13,7 +13,7 @@
 namespace patchbay::control {
 namespace {
 
-constexpr TimeMs kPatienceMs = 10'000;
+constexpr TimeMs kPipePatienceMs = 10'000;
 
 class ParentPipeTest : public testing::Test {
  protected:
@@ -50,7 +50,7 @@ TEST_F(ParentPipeTest, SaysWhatIsReadyInALine) {
 
 TEST_F(ParentPipeTest, SendsEmptyLinesAsLongAsTheLoopRunsAndNoneBefore) {
   EXPECT_EQ(Said(), "");
-  EXPECT_TRUE(loop_->RunUntil([this] { return Said().size() >= 3; }, kPatienceMs));
+  EXPECT_TRUE(loop_->RunUntil([this] { return Said().size() >= 3; }, kPipePatienceMs));
   EXPECT_EQ(std::count(said_.begin(), said_.end(), '\n'), static_cast<int>(said_.size()));
 }
 

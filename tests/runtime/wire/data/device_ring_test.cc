@@ -27,7 +27,7 @@ std::unique_ptr<Ring> MakeDeviceRing(const SlotTableOptions& options) {
 }
 
 /// Fills the header's ranges of the staging area and counts it, as a CPU worker does.
-void Deliver(Ring& ring, const ShardHeader& header, int value) {
+void DeliverToRing(Ring& ring, const ShardHeader& header, int value) {
   const SlotLayout& layout = ring.layout();
   const auto slot =
       ring.memory().host().subspan(layout.host_stride() * header.grant.slot, layout.host_stride());
@@ -66,8 +66,8 @@ TEST(DeviceRingOnGpu, StagesShardsOfCpuWorkers) {
   auto ring = MakeDeviceRing(SmallOptions());
   ASSERT_NE(ring, nullptr);
   ASSERT_TRUE(ring->memory().device_handle().has_value());
-  Deliver(*ring, HeaderOf({0, 0}, 0, 0, 1, 1), 5);
-  Deliver(*ring, HeaderOf({0, 0}, 1, 0, 1, 2), 6);
+  DeliverToRing(*ring, HeaderOf({0, 0}, 0, 0, 1, 1), 5);
+  DeliverToRing(*ring, HeaderOf({0, 0}, 1, 0, 1, 2), 6);
   const auto batch = ring->Next(0);
   ASSERT_TRUE(batch.ok()) << batch.status();
   const auto bytes = OnDevice(*batch);
@@ -80,11 +80,11 @@ TEST(DeviceRingOnGpu, MovesCountedShardsOnTheDevice) {
   if (memory::ListGpus().empty()) GTEST_SKIP() << "no GPU on this machine";
   auto ring = MakeDeviceRing(SmallOptions());
   ASSERT_NE(ring, nullptr);
-  Deliver(*ring, HeaderOf({0, 0}, 0, 0, 1, 1), 5);
+  DeliverToRing(*ring, HeaderOf({0, 0}, 0, 0, 1, 1), 5);
   const ShardHeader lost = HeaderOf({0, 0}, 1, 0, 1, 2);
   ASSERT_TRUE(ring->Fence(lost.shard, lost.lease));
   ASSERT_EQ(*ring->Evacuate(lost.shard, lost.grant), 0u);
-  Deliver(*ring, HeaderOf({0, 0}, 1, 3, 1, 3), 6);
+  DeliverToRing(*ring, HeaderOf({0, 0}, 1, 3, 1, 3), 6);
   const auto batch = ring->Next(0);
   ASSERT_TRUE(batch.ok()) << batch.status();
   EXPECT_EQ(batch->slot, 3u);

@@ -12,7 +12,7 @@
 namespace patchbay::data {
 namespace {
 
-Network LoopbackOf(NetworkPolicy policy, const std::string& address = "127.0.0.1") {
+Network NetworkOfPolicy(NetworkPolicy policy, const std::string& address = "127.0.0.1") {
   Network network;
   network.policy = policy;
   network.address = address;
@@ -29,8 +29,8 @@ TEST(LoadUcxDeathTest, TurnsItsMemoryHooksOffUnlessTheUserDecided) {
     std::fprintf(stderr, "hooks %s\n", after == nullptr ? "unset" : after);
     std::_Exit(0);
   };
-  EXPECT_EXIT(loaded(nullptr), testing::ExitedWithCode(0), "hooks none");
-  EXPECT_EXIT(loaded("bistro"), testing::ExitedWithCode(0), "hooks bistro");
+  EXPECT_EXIT(loaded(nullptr), ::testing::ExitedWithCode(0), "hooks none");
+  EXPECT_EXIT(loaded("bistro"), ::testing::ExitedWithCode(0), "hooks bistro");
 }
 
 TEST(NetworkPolicy, HasTheTwoNamesOfTheFlag) {
@@ -46,7 +46,7 @@ TEST(NetworkPolicy, HasTheTwoNamesOfTheFlag) {
 
 TEST(NetworkPolicy, UcxServesRdmaAlone) {
   for (const NetworkPolicy policy : {NetworkPolicy::kNone, NetworkPolicy::kTls}) {
-    EXPECT_TRUE(absl::IsFailedPrecondition(LimitsOf(LoopbackOf(policy)).status()));
+    EXPECT_TRUE(absl::IsFailedPrecondition(LimitsOf(NetworkOfPolicy(policy)).status()));
   }
 }
 
@@ -60,7 +60,7 @@ bool HasUcx() {
 /// Exits with 0 when UCX comes in with the first worker of a fabric, not before.
 [[noreturn]] void OpenAWorkerAndExit() {
   if (HasUcx()) std::exit(1);
-  Network stand_in = LoopbackOf(NetworkPolicy::kRdma);
+  Network stand_in = NetworkOfPolicy(NetworkPolicy::kRdma);
   stand_in.rdma_over_tcp = true;
   const auto worker = UcxWorker::Open(stand_in);
   std::exit(worker.ok() && HasUcx() ? 0 : 2);
@@ -68,12 +68,12 @@ bool HasUcx() {
 
 TEST(NetworkPolicy, UcxIsLoadedByTheFirstThatUsesAFabric) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process of its own
-  EXPECT_EXIT(OpenAWorkerAndExit(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(OpenAWorkerAndExit(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(NetworkPolicy, RdmaNeedsADeviceBehindAPrivateAddressOfThisNode) {
-  EXPECT_TRUE(absl::IsFailedPrecondition(LimitsOf(LoopbackOf(NetworkPolicy::kRdma)).status()));
-  Network stand_in = LoopbackOf(NetworkPolicy::kRdma);
+  EXPECT_TRUE(absl::IsFailedPrecondition(LimitsOf(NetworkOfPolicy(NetworkPolicy::kRdma)).status()));
+  Network stand_in = NetworkOfPolicy(NetworkPolicy::kRdma);
   stand_in.rdma_over_tcp = true;
   const auto limits = LimitsOf(stand_in);
   ASSERT_TRUE(limits.ok()) << limits.status();
@@ -89,9 +89,9 @@ TEST(NetworkPolicy, RdmaNeedsADeviceBehindAPrivateAddressOfThisNode) {
 
 TEST(NetworkPolicy, ATrainerListensAtPrivateAddressesAndAtPublicOnesThatWereNamed) {
   for (const char* address : {"127.0.0.1", "10.0.0.7", "::1", "fd00::7"}) {
-    EXPECT_TRUE(CheckNetwork(LoopbackOf(NetworkPolicy::kTls, address)).ok()) << address;
+    EXPECT_TRUE(CheckNetwork(NetworkOfPolicy(NetworkPolicy::kTls, address)).ok()) << address;
   }
-  Network open = LoopbackOf(NetworkPolicy::kTls, "8.8.8.8");
+  Network open = NetworkOfPolicy(NetworkPolicy::kTls, "8.8.8.8");
   const Status refused = CheckNetwork(open);
   EXPECT_TRUE(absl::IsFailedPrecondition(refused));
   EXPECT_NE(refused.message().find("--data-listen"), std::string::npos) << refused;
@@ -101,7 +101,7 @@ TEST(NetworkPolicy, ATrainerListensAtPrivateAddressesAndAtPublicOnesThatWereName
     open.address = address;
     EXPECT_TRUE(absl::IsFailedPrecondition(CheckNetwork(open))) << address;
   }
-  EXPECT_TRUE(absl::IsFailedPrecondition(CheckNetwork(LoopbackOf(NetworkPolicy::kNone))));
+  EXPECT_TRUE(absl::IsFailedPrecondition(CheckNetwork(NetworkOfPolicy(NetworkPolicy::kNone))));
 }
 
 TEST(PortRange, IsTwoNumbersThatRunForwards) {

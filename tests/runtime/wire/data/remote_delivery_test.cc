@@ -28,7 +28,6 @@ namespace {
 
 using namespace testing;  // NOLINT: the fixture of this folder
 
-const TrainerIdentity kTrainer{kStream, 0, 5};
 const BatchLayout kBigLayout = SmallLayout(32 << 20);
 
 /// TCP ports that this process listens on.

@@ -11,7 +11,7 @@ namespace {
 
 using testing::SecretOf;
 
-RingOffer Sample() {
+RingOffer SampleOffer() {
   RingOffer offer;
   offer.slots = 5;
   offer.capacity = 16;
@@ -32,18 +32,18 @@ StatusOr<RingOffer> Through(const RingOffer& offer) {
 }
 
 TEST(RingOffer, ComesBackAsItWasWritten) {
-  const auto offer = Through(Sample());
+  const auto offer = Through(SampleOffer());
   ASSERT_TRUE(offer.ok()) << offer.status();
   EXPECT_EQ(offer->slots, 5u);
   EXPECT_EQ(offer->capacity, 16u);
   EXPECT_EQ(offer->host_stride, 3u * 4096);
   EXPECT_EQ(offer->device_stride, 2u * 4096);
-  EXPECT_EQ(offer->layout, Sample().layout);
+  EXPECT_EQ(offer->layout, SampleOffer().layout);
   EXPECT_EQ(offer->RingHostBytes(), 15u * 4096);
   ASSERT_TRUE(offer->device.has_value());
   EXPECT_EQ(offer->device->gpu_uuid, "GPU-1234");
   EXPECT_EQ(offer->device->size_bytes, 10u * 4096);
-  RingOffer on_host = Sample();
+  RingOffer on_host = SampleOffer();
   on_host.device.reset();
   on_host.device_stride = 0;
   EXPECT_FALSE(Through(on_host)->device.has_value());
@@ -51,7 +51,7 @@ TEST(RingOffer, ComesBackAsItWasWritten) {
 
 TEST(RingOffer, RefusesRingsThatCannotBe) {
   const auto refused = [](auto change) {
-    RingOffer offer = Sample();
+    RingOffer offer = SampleOffer();
     change(offer);
     return absl::IsInvalidArgument(Through(offer).status());
   };
@@ -68,14 +68,14 @@ TEST(RingOffer, RefusesRingsThatCannotBe) {
 }
 
 TEST(RingOffer, RefusesSlotsThatTheLimitAloneForbids) {
-  RingOffer on_host = Sample();
+  RingOffer on_host = SampleOffer();
   on_host.device.reset();
   on_host.device_stride = 0;
   on_host.slots = kMaxRingSlots;
   EXPECT_TRUE(Through(on_host).ok());
   on_host.slots = kMaxRingSlots + 1;
   EXPECT_TRUE(absl::IsInvalidArgument(Through(on_host).status()));
-  RingOffer small = Sample();
+  RingOffer small = SampleOffer();
   small.slots = 4;
   EXPECT_TRUE(absl::IsInvalidArgument(Through(small).status())) << "the device block is of 5";
 }
@@ -100,7 +100,7 @@ TEST(Greeting, RefusesOtherSizesAndVersions) {
 
 TEST(RingOffer, RefusesEveryFlippedBit) {
   const Nonce nonce{};
-  const auto good = EncodeRingOffer(Sample(), nonce, SecretOf(1));
+  const auto good = EncodeRingOffer(SampleOffer(), nonce, SecretOf(1));
   for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
     auto bad = good;
     bad[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));

@@ -17,7 +17,7 @@ std::array<std::byte, kShardHeaderBytes> Encoded(const ShardHeader& h) {
   return bytes;
 }
 
-ShardHeader Sample() {
+ShardHeader SampleHeader() {
   ShardHeader h;
   h.stream = 0x0102030405060708u;
   h.shard = ShardId{3, 0x1122334455667788u, 5, 6};
@@ -32,13 +32,13 @@ ShardHeader Sample() {
 }
 
 TEST(ShardHeader, ComesBackAsItWasWritten) {
-  const auto decoded = DecodeShardHeader(Encoded(Sample()), SecretOf(1));
+  const auto decoded = DecodeShardHeader(Encoded(SampleHeader()), SecretOf(1));
   ASSERT_TRUE(decoded.ok()) << decoded.status();
-  EXPECT_EQ(*decoded, Sample());
+  EXPECT_EQ(*decoded, SampleHeader());
 }
 
 TEST(ShardHeader, LiesInMemoryAsThePageSays) {
-  const auto bytes = Encoded(Sample());
+  const auto bytes = Encoded(SampleHeader());
   EXPECT_EQ(AsText(std::span(bytes).first(4)), "PSHR");
   EXPECT_EQ(std::to_integer<int>(bytes[8]), 0x08);  // stream, lowest byte first
   EXPECT_EQ(std::to_integer<int>(bytes[15]), 0x01);
@@ -52,7 +52,7 @@ TEST(ShardHeader, LiesInMemoryAsThePageSays) {
 }
 
 TEST(ShardHeader, RefusesEveryFlippedBit) {
-  const auto good = Encoded(Sample());
+  const auto good = Encoded(SampleHeader());
   for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
     auto bad = good;
     bad[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
@@ -61,7 +61,7 @@ TEST(ShardHeader, RefusesEveryFlippedBit) {
 }
 
 TEST(ShardHeader, RefusesAnotherVersionNamingBoth) {
-  auto later = Encoded(Sample());
+  auto later = Encoded(SampleHeader());
   later[4] = static_cast<std::byte>(kShardHeaderVersion + 1);
   EXPECT_EQ(MessageOf(DecodeShardHeader(later, SecretOf(1)).status()),
             StrCat("read shard header: version ", kShardHeaderVersion + 1, ", this program knows ",
@@ -71,7 +71,7 @@ TEST(ShardHeader, RefusesAnotherVersionNamingBoth) {
 
 TEST(ShardHeader, RefusesImpossibleArraysAndLandingsThoughTheProofIsRight) {
   const auto refused = [](auto change) {
-    ShardHeader header = Sample();
+    ShardHeader header = SampleHeader();
     change(header);
     return absl::IsInvalidArgument(DecodeShardHeader(Encoded(header), SecretOf(1)).status());
   };
@@ -90,12 +90,12 @@ TEST(ShardHeader, RefusesImpossibleArraysAndLandingsThoughTheProofIsRight) {
 }
 
 TEST(ShardHeader, RefusesAnotherStreamsSecretWithoutSayingMore) {
-  const auto decoded = DecodeShardHeader(Encoded(Sample()), SecretOf(2));
+  const auto decoded = DecodeShardHeader(Encoded(SampleHeader()), SecretOf(2));
   EXPECT_TRUE(absl::IsPermissionDenied(decoded.status())) << decoded.status();
 }
 
 TEST(ShardHeader, RefusesEveryOtherLength) {
-  const auto good = Encoded(Sample());
+  const auto good = Encoded(SampleHeader());
   for (std::size_t n = 0; n < good.size(); ++n) {
     EXPECT_TRUE(
         absl::IsInvalidArgument(DecodeShardHeader(std::span(good).first(n), SecretOf(1)).status()));

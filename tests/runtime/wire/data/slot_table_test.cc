@@ -21,7 +21,7 @@ SlotTable Make(const SlotTableOptions& options = SmallOptions()) {
 }
 
 /// Counts both shards of a whole batch into a slot.
-void Fill(SlotTable& table, Position at, std::uint32_t slot, std::uint64_t generation) {
+void FillTable(SlotTable& table, Position at, std::uint32_t slot, std::uint64_t generation) {
   const auto shards = ShardsInRank(SmallGeometry(), at.batch, 0);
   for (std::uint32_t s = 0; s < shards; ++s) {
     const auto counted = table.Count(HeaderOf(at, s, slot, generation, 100 + s));
@@ -57,7 +57,7 @@ TEST(SlotTable, CountsAShardOnceWhateverTheLease) {
 
 TEST(SlotTable, RefusesADeadGeneration) {
   SlotTable table = Make();
-  Fill(table, {0, 0}, 0, 1);
+  FillTable(table, {0, 0}, 0, 1);
   table.Take({0, 0});
   ASSERT_TRUE(table.Release(0, 1));
   EXPECT_TRUE(absl::IsFailedPrecondition(table.Count(HeaderOf({0, 1}, 0, 0, 1, 7)).status()));
@@ -98,7 +98,7 @@ TEST(SlotTable, HoldsABatchInOneSlotOnly) {
 
 TEST(SlotTable, RefusesBatchesThatWereTaken) {
   SlotTable table = Make();
-  Fill(table, {0, 0}, 0, 1);
+  FillTable(table, {0, 0}, 0, 1);
   table.Take({0, 0});
   EXPECT_TRUE(absl::IsFailedPrecondition(table.Admit(HeaderOf({0, 0}, 0, 1, 1, 50))));
 }
@@ -162,7 +162,7 @@ TEST(SlotTable, ABatchThatBecameWholeBeforeItMovesIsTakenFromTheSpare) {
   SlotTable table = Make();
   const ShardHeader lost = HeaderOf({0, 0}, 1, 1, 1, 2);
   ASSERT_TRUE(table.Fence(lost.shard, lost.lease));
-  Fill(table, {0, 0}, 1, 1);  // under later leases, while proof for the lost one is waited for
+  FillTable(table, {0, 0}, 1, 1);  // under later leases, while proof for the lost one is waited for
   const auto evacuation = table.Evacuate(lost.shard, lost.grant);
   ASSERT_TRUE(evacuation.ok()) << evacuation.status();
   EXPECT_EQ(evacuation->moves.size(), 2u);
@@ -189,7 +189,7 @@ TEST(SlotTable, ASecondFenceOfARestingSlotNeedsNoSecondSpare) {
   const auto again = table.Evacuate(b.shard, b.grant);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_TRUE(again->moves.empty());
-  Fill(table, {0, 0}, 3, 1);
+  FillTable(table, {0, 0}, 3, 1);
   table.ProveGone(0);
   EXPECT_EQ(table.Report(0).phase, SlotPhase::kResting) << "one of the two still writes";
   table.ProveGone(0);
@@ -210,7 +210,7 @@ TEST(SlotTable, ARunningTransferKeepsARestingSlotAndItsRange) {
   ASSERT_TRUE(table.Fence(stuck.shard, stuck.lease));
   ASSERT_TRUE(table.Evacuate(stuck.shard, stuck.grant).ok());
   table.ProveGone(0);
-  Fill(table, {0, 0}, 3, 1);
+  FillTable(table, {0, 0}, 3, 1);
   table.Take({0, 0});
   EXPECT_EQ(table.Report(0).phase, SlotPhase::kResting);
   EXPECT_TRUE(table.EndReceive(stuck, true));
@@ -268,7 +268,7 @@ TEST(SlotTable, AnOlderFenceTakesNothingBackFromANewer) {
 
 TEST(SlotTable, OnlyTheGenerationInUseIsReleased) {
   SlotTable table = Make();
-  Fill(table, {0, 0}, 0, 1);
+  FillTable(table, {0, 0}, 0, 1);
   table.Take({0, 0});
   for (const std::uint64_t generation : {0, 2, 100}) EXPECT_FALSE(table.Release(0, generation));
   EXPECT_FALSE(table.Release(table.SlotCount(), 1)) << "just past the last";
@@ -278,7 +278,7 @@ TEST(SlotTable, OnlyTheGenerationInUseIsReleased) {
 
 TEST(SlotTable, ADeadGrantEvacuatesNothing) {
   SlotTable table = Make();
-  Fill(table, {0, 0}, 0, 1);
+  FillTable(table, {0, 0}, 0, 1);
   table.Take({0, 0});
   ASSERT_TRUE(table.Release(0, 1));
   const ShardHeader dead = HeaderOf({0, 1}, 0, 0, 1, 5);
@@ -295,7 +295,7 @@ TEST(SlotTable, AProofForASlotThatDoesNotRestCountsForNothing) {
   const ShardHeader lost = HeaderOf({0, 0}, 1, 0, 1, 2);
   ASSERT_TRUE(table.Fence(lost.shard, lost.lease));
   ASSERT_TRUE(table.Evacuate(lost.shard, lost.grant).ok());
-  Fill(table, {0, 0}, 3, 1);
+  FillTable(table, {0, 0}, 3, 1);
   table.Take({0, 0});
   EXPECT_EQ(table.Report(0).phase, SlotPhase::kResting);
   table.ProveGone(0);

@@ -24,10 +24,12 @@
 #include "runtime/wire/data/ring_memory.h"
 #include "runtime/wire/data/shard_header.h"
 #include "runtime/wire/data/slot_table.h"
+#include "runtime/wire/data/tls_channel.h"
 
 namespace patchbay::data::testing {
 
 inline constexpr std::uint64_t kStream = 77;
+inline constexpr TrainerIdentity kTrainer{kStream, 0, 5};
 inline constexpr std::int64_t kPatience = 20'000;  ///< ms; only a failing test waits this long
 
 /// Waits for what another thread or process does: ASSERT_TRUE(Comes("a refusal", [&] { ... })).

@@ -26,8 +26,6 @@ namespace {
 
 using namespace testing;  // NOLINT: the fixture of this folder
 
-const TrainerIdentity kTrainer{kStream, 0, 5};
-
 std::int64_t Soon() { return SteadyNowMs() + kPatience; }
 
 std::vector<std::byte> BytesOf(std::string_view text) {

@@ -40,7 +40,7 @@ std::vector<SpectraGrid> SomeGrids() {
   return grids;
 }
 
-std::string Describe(const SpectraGrid& g) {
+std::string DescribeGrid(const SpectraGrid& g) {
   return StrCat(g.height, " x ", g.width, " tiles ", g.chunk_height, " x ", g.chunk_width,
                 " frame ", g.options.frame, " hop ", g.options.hop);
 }
@@ -58,7 +58,7 @@ TEST(SpectraGrid, StripsHoldEveryFrameOnce) {
           }
         }
       }
-      EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), grid.Frames()) << Describe(grid);
+      EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), grid.Frames()) << DescribeGrid(grid);
       const results::SpectraRemainder rest = RemainderOf(grid);
       EXPECT_EQ(bytes, static_cast<std::uint64_t>((grid.height - rest.bottom) *
                                                   (grid.width - rest.right) * 3));
@@ -148,7 +148,7 @@ TEST(SpectraGrid, FramesTouchABoxExactlyWhenTheyNeedAPixelOfIt) {
         const ops::FrameRange one = {row, row + 1, column, column + 1};
         const bool needs = !Intersect(PixelsOf(grid, one), box).Empty();
         EXPECT_EQ(FramesIn(Intersect(touching, one)) == 1, needs)
-            << Describe(grid) << " " << box.ToString() << " frame " << row << "," << column;
+            << DescribeGrid(grid) << " " << box.ToString() << " frame " << row << "," << column;
       }
     }
   }
@@ -163,7 +163,7 @@ TEST(SpectraGrid, AFrameIsCompleteOnceItsLastPixelIsThere) {
         if (need.y + need.height > edge) break;
         ++rows;
       }
-      EXPECT_EQ(RowsAbove(grid, edge), rows) << Describe(grid) << " edge " << edge;
+      EXPECT_EQ(RowsAbove(grid, edge), rows) << DescribeGrid(grid) << " edge " << edge;
     }
     EXPECT_EQ(RowsAbove(grid, grid.height), grid.rows);
     EXPECT_EQ(ColumnsBefore(grid, grid.width), grid.columns);
@@ -188,7 +188,7 @@ TEST(SpectraGrid, UnitsHoldEveryNeededPixelOnceInWholeTiles) {
         band_y = unit.y;
         x_end = right;
       }
-      EXPECT_EQ(covered, need.Pixels()) << Describe(grid);
+      EXPECT_EQ(covered, need.Pixels()) << DescribeGrid(grid);
     }
   }
 }

@@ -10,7 +10,7 @@
 namespace patchbay::workers {
 namespace {
 
-SynthSlideOptions Small() {
+SynthSlideOptions SmallSlide() {
   SynthSlideOptions options;
   options.width = 1500;
   options.height = 1100;
@@ -26,7 +26,7 @@ Digest DigestOfFile(const std::string& path) {
 TEST(SynthSlide, OpenSlideKnowsItAsAnAperioSlide) {
   TemporaryFolder folder;
   const std::string path = folder.File("synth.svs");
-  ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), path, Small()).ok());
+  ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), path, SmallSlide()).ok());
   OpenSlidePeer peer(path);
   ASSERT_TRUE(peer.ok());
   EXPECT_STREQ(openslide_get_property_value(peer.get(), OPENSLIDE_PROPERTY_NAME_VENDOR), "aperio");
@@ -51,7 +51,7 @@ TEST(SynthSlide, OpenSlideKnowsItAsAnAperioSlide) {
 TEST(SynthSlide, EachTileAndStripIsOneWholeJpeg) {
   TemporaryFolder folder;
   const std::string path = folder.File("synth.svs");
-  ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), path, Small()).ok());
+  ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), path, SmallSlide()).ok());
   const auto bytes = ReadFile(Folders::OfThisUser(), path, 1u << 30);
   const auto index = TiffIndex::Read(*zarr::OpenStoredFile(Folders::OfThisUser(), path));
   ASSERT_TRUE(bytes.ok() && index.ok()) << index.status();
@@ -70,7 +70,7 @@ TEST(SynthSlide, EachTileAndStripIsOneWholeJpeg) {
 TEST(SynthSlide, PixelsEqualOpenSlides) {
   TemporaryFolder folder;
   const std::string path = folder.File("synth.svs");
-  ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), path, Small()).ok());
+  ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), path, SmallSlide()).ok());
   OpenSlidePeer peer(path);
   const auto image = OpenImage(Folders::OfThisUser(), path);
   ASSERT_TRUE(peer.ok() && image.ok());
@@ -85,7 +85,7 @@ TEST(SynthSlide, PixelsEqualOpenSlides) {
 
 TEST(SynthSlide, SameSeedSameBytesWithAnyThreads) {
   TemporaryFolder folder;
-  SynthSlideOptions options = Small();
+  SynthSlideOptions options = SmallSlide();
   ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), folder.File("a.svs"), options).ok());
   options.threads = 3;
   ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), folder.File("b.svs"), options).ok());
@@ -98,7 +98,7 @@ TEST(SynthSlide, SameSeedSameBytesWithAnyThreads) {
 TEST(SynthSlide, ReducedLevelsAreTheAveragesOfTheFinest) {
   TemporaryFolder folder;
   const std::string path = folder.File("synth.svs");
-  SynthSlideOptions options = Small();
+  SynthSlideOptions options = SmallSlide();
   options.quality = 100;
   ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), path, options).ok());
   const auto image = OpenImage(Folders::OfThisUser(), path);
@@ -154,11 +154,11 @@ TEST(SynthSlide, HasTissueNucleiAndGlass) {
 
 TEST(SynthSlide, CancelledOrImpossibleLeavesNothing) {
   TemporaryFolder folder;
-  const Status cancelled = SynthSlide(Folders::OfThisUser(), folder.File("a.svs"), Small(),
+  const Status cancelled = SynthSlide(Folders::OfThisUser(), folder.File("a.svs"), SmallSlide(),
                                       [](double done) { return done < 0.5; });
   EXPECT_EQ(cancelled.code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
-  EXPECT_EQ(SynthSlide(Folders::OfThisUser(), folder.File("no/a.svs"), Small()).code(),
+  EXPECT_EQ(SynthSlide(Folders::OfThisUser(), folder.File("no/a.svs"), SmallSlide()).code(),
             absl::StatusCode::kNotFound);
 }
 

@@ -13,11 +13,11 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr Extent kSize{3, 5, 7};
+constexpr Extent kOrderedSize{3, 5, 7};
 
 /// An array whose axis z runs along patient axis `axes[0]` (0 = z, 1 = y, 2 = x), and so on; axes
 /// of which the bit of `flips` is set run backwards. Steps and sides all differ.
-Affine Along(const std::array<int, 3>& axes, unsigned flips) {
+Affine AffineAlong(const std::array<int, 3>& axes, unsigned flips) {
   constexpr double kSteps[] = {5, 0.7, 0.9};
   Affine affine;
   affine.origin = {-11, 23, 170.5};
@@ -33,11 +33,11 @@ Affine Along(const std::array<int, 3>& axes, unsigned flips) {
 template <typename Value>
 Volume Numbered(const Affine& affine, DType dtype) {
   Volume volume;
-  volume.size = kSize;
+  volume.size = kOrderedSize;
   volume.dtype = dtype;
   volume.affine = affine;
   EXPECT_TRUE(AllocateVoxels(volume).ok());
-  for (std::int64_t i = 0; i < kSize.Pixels(); ++i) {
+  for (std::int64_t i = 0; i < kOrderedSize.Pixels(); ++i) {
     const auto value = static_cast<Value>(i);
     std::memcpy(volume.voxels.data() + static_cast<std::size_t>(i) * sizeof(Value), &value,
                 sizeof(Value));
@@ -59,7 +59,8 @@ void ExpectInPlace(const Volume& volume, const Affine& before) {
         const Vec3 from = old_voxel(volume.affine.At(static_cast<double>(x), static_cast<double>(y),
                                                      static_cast<double>(z)));
         const std::int64_t number =
-            (std::lround(from.z) * kSize.y + std::lround(from.y)) * kSize.x + std::lround(from.x);
+            (std::lround(from.z) * kOrderedSize.y + std::lround(from.y)) * kOrderedSize.x +
+            std::lround(from.x);
         ASSERT_EQ(static_cast<std::int64_t>(value), number) << z << ", " << y << ", " << x;
       }
     }
@@ -68,7 +69,7 @@ void ExpectInPlace(const Volume& volume, const Affine& before) {
 
 /// The slices, stacked along the array's z before, lie where their axis has them now.
 void ExpectSlicesInPlace(const Volume& volume) {
-  ASSERT_EQ(volume.slice_positions.size(), static_cast<std::size_t>(kSize.z));
+  ASSERT_EQ(volume.slice_positions.size(), static_cast<std::size_t>(kOrderedSize.z));
   for (std::size_t i = 0; i < volume.slice_positions.size(); ++i) {
     const auto at = static_cast<double>(i);
     const char axis = volume.slice_axis;
@@ -87,16 +88,16 @@ TEST(AxisOrders, AllOf48BecomeCanonicalAndEveryVoxelStaysInItsPlace) {
   do {
     for (unsigned flips = 0; flips < 8; ++flips, ++orders) {
       SCOPED_TRACE(StrCat(axes[0], axes[1], axes[2], " flips ", flips));
-      const Affine before = Along(axes, flips);
+      const Affine before = AffineAlong(axes, flips);
       const AxisOrder order = CanonicalOrder(before);
       Volume shorts = Numbered<std::int16_t>(before, DType::kInt16);
-      for (int i = 0; i < kSize.z; ++i) shorts.slice_positions.push_back(before.At(0, 0, i));
+      for (int i = 0; i < kOrderedSize.z; ++i) shorts.slice_positions.push_back(before.At(0, 0, i));
       Reorder(shorts, order);
       ExpectSlicesInPlace(shorts);
-      EXPECT_EQ(shorts.size, Reordered(kSize, order));
+      EXPECT_EQ(shorts.size, Reordered(kOrderedSize, order));
       EXPECT_EQ(OrientationOf(shorts.affine), "LPS");
       EXPECT_TRUE(CanonicalOrder(shorts.affine).IsIdentity());
-      const std::int64_t sides[] = {kSize.z, kSize.y, kSize.x};
+      const std::int64_t sides[] = {kOrderedSize.z, kOrderedSize.y, kOrderedSize.x};
       const std::int64_t now[] = {shorts.size.z, shorts.size.y, shorts.size.x};
       for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(now[axes[i]], sides[i]);
       ExpectInPlace<std::int16_t>(shorts, before);
@@ -109,11 +110,12 @@ TEST(AxisOrders, AllOf48BecomeCanonicalAndEveryVoxelStaysInItsPlace) {
 }
 
 TEST(AxisOrders, OrdersNearlyAlongTheAxesAreTakenAsThose) {
-  Affine oblique = Along({1, 2, 0}, 5);
+  Affine oblique = AffineAlong({1, 2, 0}, 5);
   for (Vec3* step : {&oblique.x, &oblique.y, &oblique.z}) {
     *step = *step + Vec3{0.1 * step->y, -0.1 * step->x, 0};
   }
-  const AxisOrder order = CanonicalOrder(oblique), straight = CanonicalOrder(Along({1, 2, 0}, 5));
+  const AxisOrder order = CanonicalOrder(oblique),
+                  straight = CanonicalOrder(AffineAlong({1, 2, 0}, 5));
   EXPECT_EQ(order.from, straight.from);
   EXPECT_EQ(order.flipped, straight.flipped);
 }

@@ -17,8 +17,8 @@ namespace {
 using testing::ElementsAreArray;
 using testing::HasSubstr;
 
-constexpr int kRows = 3, kColumns = 5;  // 15 bits: frames begin within a byte
-constexpr std::size_t kPlane = std::size_t{kRows} * kColumns;
+constexpr int kFrameRows = 3, kFrameColumns = 5;  // 15 bits: frames begin within a byte
+constexpr std::size_t kPlane = std::size_t{kFrameRows} * kFrameColumns;
 
 void Put(DcmItem& item, unsigned group, unsigned element, const std::string& text) {
   const DcmTag tag(static_cast<Uint16>(group), static_cast<Uint16>(element));
@@ -62,8 +62,8 @@ class CraftedSeg {
     Put(item, 0x0028, 0x0008, std::to_string(frames.size()));
     Put(item, 0x0062, 0x0001, "BINARY");
     PutWord(item, 0x0028, 0x0002, 1);
-    PutWord(item, 0x0028, 0x0010, kRows);
-    PutWord(item, 0x0028, 0x0011, kColumns);
+    PutWord(item, 0x0028, 0x0010, kFrameRows);
+    PutWord(item, 0x0028, 0x0011, kFrameColumns);
     for (const unsigned element : {0x0100u, 0x0101u}) PutWord(item, 0x0028, element, 1);
     for (const unsigned element : {0x0102u, 0x0103u}) PutWord(item, 0x0028, element, 0);
     for (const int segment : {1, 2}) {
@@ -119,7 +119,7 @@ TEST(CraftedSegmentation, OverlappingSegmentsAreEachWholeAndSlicesWithoutAFrameA
   const std::vector<SegFrame> frames = {FrameOf(2, 34, 3), FrameOf(1, 30, 2), FrameOf(1, 34, 4)};
   const auto labels = CraftedSeg(frames).Read();
   ASSERT_TRUE(labels.ok()) << labels.status();
-  EXPECT_EQ(labels->size, Extent(3, kRows, kColumns));
+  EXPECT_EQ(labels->size, Extent(3, kFrameRows, kFrameColumns));
   EXPECT_EQ(labels->segments, (std::vector<std::string>{"organ", "tumour"}));
   EXPECT_EQ(labels->frame_of_reference, "1.2.3");
   EXPECT_EQ(labels->affine.origin.z, 30);

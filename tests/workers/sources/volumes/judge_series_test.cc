@@ -21,7 +21,7 @@ DicomSeries StackOfFrames(std::size_t slices) {
 
 /// The verdict on a stack of which every file was changed.
 template <typename Change>
-Judgement Changed(Change change) {
+Judgement JudgeChanged(Change change) {
   DicomSeries series = Stack(6);
   for (DicomFile& file : series.files) change(file);
   return Judge(series);
@@ -29,7 +29,7 @@ Judgement Changed(Change change) {
 
 TEST(JudgeSeries, PixelsThatTheHeaderSaysAreNotReadAreNoVolume) {
   const auto refused = [](auto change, std::string_view reason) {
-    const Judgement judgement = Changed(change);
+    const Judgement judgement = JudgeChanged(change);
     EXPECT_EQ(judgement.verdict, Verdict::kNotAVolume);
     EXPECT_THAT(judgement.reason, HasSubstr(std::string(reason)));
     EXPECT_EQ(judgement.at_fault.size(), 6u);
@@ -49,7 +49,7 @@ TEST(JudgeSeries, PixelsThatTheHeaderSaysAreNotReadAreNoVolume) {
 
 TEST(JudgeSeries, WithoutATubeVoltageSomeValueMustBeAir) {
   const auto verdict = [](int bits, bool is_signed, double slope, double intercept) {
-    return Changed([&](DicomFile& f) {
+    return JudgeChanged([&](DicomFile& f) {
              f.has_tube_voltage = false;
              f.bits_stored = bits;
              f.high_bit = bits - 1;
@@ -67,7 +67,8 @@ TEST(JudgeSeries, WithoutATubeVoltageSomeValueMustBeAir) {
   EXPECT_EQ(verdict(8, true, 1, 0), Verdict::kNotCt);
   EXPECT_EQ(verdict(8, false, -1, 55), Verdict::kUniform);
   EXPECT_EQ(verdict(8, false, -1, 56), Verdict::kNotCt);
-  EXPECT_EQ(Changed([](DicomFile& f) { f.frames[0].intercept = 0; }).verdict, Verdict::kUniform)
+  EXPECT_EQ(JudgeChanged([](DicomFile& f) { f.frames[0].intercept = 0; }).verdict,
+            Verdict::kUniform)
       << "the voltage says that it is CT";
 }
 

@@ -15,11 +15,11 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr Extent kSize{3, 4, 5};
+constexpr Extent kMaskSize{3, 4, 5};
 
 /// Axis z of the array runs along patient axis `axes[0]` (0 = z), and so on; those of which the bit
 /// of `flips` is set run backwards. All numbers are floats' own.
-Affine Along(const std::array<int, 3>& axes, unsigned flips) {
+Affine MaskAlong(const std::array<int, 3>& axes, unsigned flips) {
   constexpr double kSteps[] = {2.5, 0.75, 0.625};
   Affine affine;
   affine.origin = {-11.25, 23.5, 170.5};
@@ -41,7 +41,7 @@ TEST(MaskFile, IsReadBackInEveryOrderOfTheAxes) {
   do {
     for (unsigned flips = 0; flips < 8; ++flips, ++orders) {
       SCOPED_TRACE(StrCat(axes[0], axes[1], axes[2], " flips ", flips));
-      const VolumeMask mask{kSize, Along(axes, flips), values, true};
+      const VolumeMask mask{kMaskSize, MaskAlong(axes, flips), values, true};
       ASSERT_TRUE(WriteNiftiMask(all, folder.File("a.nii"), mask).ok());
       ASSERT_TRUE(WriteNiftiMask(all, folder.File("a.nii.gz"), mask).ok());
       ASSERT_TRUE(WriteNrrdMask(all, folder.File("a.nrrd"), mask).ok());
@@ -49,7 +49,7 @@ TEST(MaskFile, IsReadBackInEveryOrderOfTheAxes) {
         const auto read = ReadLabelVolume(all, folder.File(name), {});
         ASSERT_TRUE(read.ok()) << name << read.status();
         EXPECT_EQ(read->values, values) << name;
-        EXPECT_EQ(read->size, kSize);
+        EXPECT_EQ(read->size, kMaskSize);
         EXPECT_EQ(LpsOf(read->affine), LpsOf(mask.affine)) << name;
         EXPECT_TRUE(read->ignores_255);
       }
@@ -62,8 +62,8 @@ TEST(MaskFile, OnlyAnExportIsMarkedAsOne) {
   const Folders all = Folders::OfThisUser();
   const TemporaryFolder folder;
   const std::vector<std::uint8_t> values(60, 255);
-  ASSERT_TRUE(WriteNiftiMask(all, folder.File("a.nii.gz"), {kSize, Affine{}, values}).ok());
-  ASSERT_TRUE(WriteNrrdMask(all, folder.File("a.nrrd"), {kSize, Affine{}, values}).ok());
+  ASSERT_TRUE(WriteNiftiMask(all, folder.File("a.nii.gz"), {kMaskSize, Affine{}, values}).ok());
+  ASSERT_TRUE(WriteNrrdMask(all, folder.File("a.nrrd"), {kMaskSize, Affine{}, values}).ok());
   EXPECT_FALSE(IsExportedVolumeMask(all, folder.File("a.nii.gz")));
   EXPECT_FALSE(IsExportedVolumeMask(all, folder.File("a.nrrd")));
   EXPECT_FALSE(IsExportedVolumeMask(all, folder.File("none")));
@@ -73,8 +73,8 @@ TEST(MaskFile, TheSameMaskIsTheSameFile) {
   const Folders all = Folders::OfThisUser();
   const TemporaryFolder folder;
   const std::vector<std::uint8_t> values(60, 7);
-  ASSERT_TRUE(WriteNiftiMask(all, folder.File("a.nii.gz"), {kSize, Affine{}, values}).ok());
-  ASSERT_TRUE(WriteNiftiMask(all, folder.File("b.nii.gz"), {kSize, Affine{}, values}).ok());
+  ASSERT_TRUE(WriteNiftiMask(all, folder.File("a.nii.gz"), {kMaskSize, Affine{}, values}).ok());
+  ASSERT_TRUE(WriteNiftiMask(all, folder.File("b.nii.gz"), {kMaskSize, Affine{}, values}).ok());
   EXPECT_EQ(*ReadFile(all, folder.File("a.nii.gz"), 1 << 20),
             *ReadFile(all, folder.File("b.nii.gz"), 1 << 20));
 }
@@ -83,15 +83,15 @@ TEST(AxisOrders, TextAndInverseTakeAxesBack) {
   std::array<int, 3> axes = {0, 1, 2};
   do {
     for (unsigned flips = 0; flips < 8; ++flips) {
-      const Affine before = Along(axes, flips);
+      const Affine before = MaskAlong(axes, flips);
       const AxisOrder order = CanonicalOrder(before);
       const auto read = AxisOrderFromText(order.ToString());
       ASSERT_TRUE(read.ok());
       EXPECT_EQ(read->from, order.from);
       EXPECT_EQ(read->flipped, order.flipped);
-      const Extent size = Reordered(kSize, order);
-      EXPECT_EQ(Reordered(size, Inverse(order)), kSize);
-      EXPECT_EQ(LpsOf(Reordered(Reordered(before, kSize, order), size, Inverse(order))),
+      const Extent size = Reordered(kMaskSize, order);
+      EXPECT_EQ(Reordered(size, Inverse(order)), kMaskSize);
+      EXPECT_EQ(LpsOf(Reordered(Reordered(before, kMaskSize, order), size, Inverse(order))),
                 LpsOf(before));
     }
   } while (std::next_permutation(axes.begin(), axes.end()));
