@@ -34,6 +34,28 @@ function(patchbay_test_headers)
     ${CMAKE_SOURCE_DIR}/tests/common_checks.h)
 endfunction()
 
+# patchbay_joins_files(TARGET): where PATCHBAY_JOIN_FILES is on, up to 12 files of a folder are compiled as one, in half the
+# time. So names in unnamed namespaces are unique in their folder.
+option(PATCHBAY_JOIN_FILES "Compile several files of a folder as one" OFF)
+function(patchbay_joins_files target)
+  get_target_property(sources ${target} SOURCES)
+  if(NOT PATCHBAY_JOIN_FILES OR NOT sources)
+    return()
+  endif()
+  list(FILTER sources INCLUDE REGEX "\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_avx(2|512)\\.cc$")  # their first lines say which instructions all the rest is of
+  foreach(source ${sources})
+    file(REAL_PATH ${source} path)
+    cmake_path(GET path PARENT_PATH folder)
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${CMAKE_SOURCE_DIR})
+    string(MAKE_C_IDENTIFIER ${folder} folder)
+    math(EXPR group "0${count_${folder}} / 12")
+    math(EXPR count_${folder} "0${count_${folder}} + 1")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${group})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
 # patchbay_library(NAME [FOLDERS f...] [DEPS d...] [EXCEPT file...])
 #   A static library of every .cc in the current folder and in the named folders below it, except
 #   *_main.cc and the named files, and of every .cu where CUDA is built in; of every *_absent.cc where it is not.
@@ -61,6 +83,7 @@ function(patchbay_library name)
     target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
     target_link_libraries(${name} PUBLIC ${arg_DEPS})
     target_precompile_headers(${name} REUSE_FROM patchbay_precompiled)
+    patchbay_joins_files(${name})
   else()
     add_library(${name} INTERFACE)
     target_include_directories(${name} INTERFACE ${CMAKE_SOURCE_DIR})
@@ -73,6 +96,7 @@ function(patchbay_precompiles)
   foreach(target ${ARGN})
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fPIC>)  # as the precompiled headers are
     target_precompile_headers(${target} REUSE_FROM patchbay_precompiled)
+    patchbay_joins_files(${target})
   endforeach()
 endfunction()
 
@@ -101,6 +125,7 @@ function(patchbay_tests name)
   target_compile_options(${name} PRIVATE ${PATCHBAY_TEST_OPTIONS})
   target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_precompile_headers(${name} REUSE_FROM patchbay_precompiled_tests)
+  patchbay_joins_files(${name})
   # By `env`: a list of variables does not survive gtest_discover_tests' properties.
   set(env "env;PATCHBAY_TEST_DATA=${PATCHBAY_TEST_DATA};PATCHBAY_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};UCX_MEM_MMAP_HOOK_MODE=none")
   set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "${env}")
