@@ -269,13 +269,19 @@ bool BatchDispatch::HasRoom(Worker& worker, const Resources& need, bool planning
 
 bool BatchDispatch::MayHold(Worker& worker, AccountId account, const Resources& need,
                             bool planning) {
-  return (planning || fair_.MayHold(account, worker.holders.More(account, need.cpu_millis))) &&
+  return (planning || worker.holders.Admits(account, need, fair_)) &&
          HasRoom(worker, need, planning);
 }
 
-ReadyQueue::Lane* BatchDispatch::BestOf(Worker& worker, AccountId account) {
+/// With `instead`, only of what that lease holds beyond its team's guarantee and the account's
+/// lacks.
+ReadyQueue::Lane* BatchDispatch::BestOf(Worker& worker, AccountId account, const Lease* instead) {
   const auto fits = [&](AccountId one, const Resources& need) {
-    return MayHold(worker, one, need, false);
+    return MayHold(worker, one, need, false) &&
+           (instead == nullptr ||
+            fair_.HoldsOf(
+                instead->account, one,
+                Both(AmountsOf(need), AmountsOf(table_.Find(instead->task)->spec.resources))));
   };
   while (ReadyQueue::Lane* lane = ready_.BestOf(account, fits)) {
     if (Valid(ReadyQueue::Head(*lane).tasks.front())) return lane;
@@ -307,7 +313,7 @@ bool BatchDispatch::IsWanted(Worker& worker, AccountId account) {
 bool BatchDispatch::MayStart(const Worker& worker, AccountId account, const Task& task,
                              std::int64_t estimate_us) const {
   return fair_.MayStart(account, task.returned ? kUnendingUs : estimate_us,
-                        worker.holders.More(account, task.spec.resources.cpu_millis));
+                        worker.holders.ClaimOf(account, task.spec.resources).more[kCores]);
 }
 
 /// A task of a group that the worker or its node has worked on, when one is near the head.
@@ -373,7 +379,7 @@ const Lease& BatchDispatch::Begin(Worker& worker, const LeaseNumber& number, con
     lease.account = AccountOf(fair_, job);
     lease.estimate_us = estimate.cpu_us;
     fair_.Grant(lease.account, lease.estimate_us);
-    worker.holders.Add(lease.account, task.spec.resources.cpu_millis, false, fair_);
+    worker.holders.Add(lease.account, task.spec.resources, false, fair_);
   }
   worker_table_.Reassign(worker);
   return book_.Add(std::move(lease));

@@ -132,7 +132,7 @@ class BatchDispatch {
   bool IsOpen(const Worker& worker, bool planning) const;
   /// The account's lane of the best task for which the worker has room, stale entries removed; null
   /// when there is none.
-  ReadyQueue::Lane* BestOf(Worker& worker, AccountId account);
+  ReadyQueue::Lane* BestOf(Worker& worker, AccountId account, const Lease* instead = nullptr);
   /// Whether there is room, and within the caps of the account.
   bool MayHold(Worker& worker, AccountId account, const Resources& need, bool planning);
   bool GrantNext(Worker& worker, bool planning, const std::vector<AccountId>* only = nullptr);

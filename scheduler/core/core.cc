@@ -225,7 +225,7 @@ void Core::Parts::Tick() {
   batch.Tick();
   charges.Tick();
   job_handler.Tick();
-  fair.SetCapacity(worker_table.UpMillis());
+  fair.SetCapacity(worker_table.Up());
   streams.MarkAllChanged();
 }
 

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/policy/team_texts.h"
+
 namespace patchbay::scheduler {
 namespace {
 
@@ -13,20 +15,6 @@ using Cause = JobCauses::Cause;
 
 constexpr std::size_t kMaxHoldersNamed = 8;
 constexpr std::int64_t kLongTaskUs = std::numeric_limits<std::int64_t>::max();
-
-/// "1.5" for 1500.
-std::string Cores(std::uint64_t millis) { return StrCat(millis / 1000, ".", millis % 1000 / 100); }
-
-std::string Mebibytes(std::uint64_t bytes) {
-  return StrCat((bytes + (1u << 20) - 1) >> 20, " MiB");
-}
-
-std::string NeedText(const Resources& need) {
-  std::string text = StrCat(Cores(need.cpu_millis), " cores");
-  if (need.gpus != 0) text += StrCat(", ", need.gpus, " GPUs");
-  if (need.memory_bytes != 0) text += StrCat(", ", Mebibytes(need.memory_bytes));
-  return text;
-}
 
 std::string Seconds(TimeMs ms) { return StrCat((std::max<TimeMs>(ms, 0) + 999) / 1000, " s"); }
 
@@ -81,8 +69,8 @@ JobCauses::Found JobCauses::OfHold(const Job& job) const {
 JobCauses::Found JobCauses::OfPlace(const Job& job) const {
   const model::TeamRules* const rules = table_.teams().policy.Find(job.team);
   if (!job.waits_for_place || rules == nullptr) return std::nullopt;
-  const std::string team = job.team.empty() ? model::kDefaultTeam : job.team;
-  const std::string key = StrCat(job.team.empty() ? "" : "teams.", team, ".most.streams");
+  const std::string team = ShownTeam(job.team);
+  const std::string key = StrCat(KeyOfTeam(team), ".most.streams");
   return Cause{"cap_team",
                StrCat("team ", team, " has as many streams as it may, with at most ",
                       rules->most.streams.value_or(0), " ranks"),
@@ -123,15 +111,30 @@ std::vector<Worker*> JobCauses::WithRoom(const Resources& need, bool planning) {
   return found;
 }
 
-JobCauses::Found JobCauses::OfCap(const Job& job, const FairShare::Reached& cap) const {
+/// Work for which these workers have room, and which a rule keeps from all of them.
+JobCauses::Found JobCauses::OfRules(const Job& job, const Resources& need,
+                                    const std::vector<Worker*>& workers) const {
+  std::optional<FairShare::Refusal> rule;
+  for (const Worker* worker : workers) {
+    rule = worker->holders.Forbids(job.account, need, fair_);
+    if (!rule.has_value()) return std::nullopt;
+  }
+  if (!rule.has_value()) return std::nullopt;
+  const char* const noun = ResourceNoun(rule->resource);
+  const std::string most = StrCat(AmountText(rule->resource, rule->most), " ", noun);
+  if (rule->by == FairShare::Refusal::By::kNotLent) {
+    return Cause{
+        "share", StrCat("team ", *rule->lender, " does not lend ", most),
+        StrCat("when work of others ends, or with more as ", KeyOfTeam(*rule->lender), ".lend")};
+  }
   const std::string team = fair_.TeamOf(job.account);
-  const std::string whose = cap.of_user ? StrCat("key ", job.submitter) : StrCat("team ", team);
-  const std::string key =
-      StrCat("teams.", team, cap.of_user ? StrCat(".users.", job.submitter) : "", ".most.cores");
-  return Cause{cap.of_user ? "cap_user" : "cap_team",
-               StrCat(whose, " has ", Cores(cap.held_millis), " of at most ",
-                      Cores(cap.most_millis), " cores"),
-               StrCat("when work of it ends, or with more as ", key)};
+  const bool of_user = rule->by == FairShare::Refusal::By::kUserCap;
+  return Cause{of_user ? "cap_user" : "cap_team",
+               StrCat(of_user ? "key " : "team ", of_user ? job.submitter : team, " has ",
+                      AmountText(rule->resource, rule->held), " of at most ", most),
+               StrCat("when work of it ends, or with more as ", KeyOfTeam(team),
+                      of_user ? StrCat(".users.", job.submitter) : "", ".most.",
+                      ResourceKey(rule->resource))};
 }
 
 JobCauses::Cause JobCauses::Reclaimed(const Job& job) {
@@ -149,19 +152,14 @@ JobCauses::Found JobCauses::OfReserved() const {
 
 /// Work for which these workers have room: the reason that its account does not get it. Nothing
 /// where it would start at once.
-JobCauses::Found JobCauses::OfShare(const Job& job, std::uint32_t need_millis,
+JobCauses::Found JobCauses::OfShare(const Job& job, const Resources& need,
                                     const std::vector<Worker*>& workers) {
-  std::optional<FairShare::Reached> cap;
-  bool capped = true;
+  if (Found found = OfRules(job, need, workers); found.has_value()) return found;
   for (const Worker* worker : workers) {
-    const std::uint32_t more = worker->holders.More(job.account, need_millis);
-    cap = fair_.CapReached(job.account, more);
-    if (cap.has_value()) continue;
-    capped = false;
-    if (fair_.MayStart(job.account, kLongTaskUs, more)) return std::nullopt;
+    if (!worker->holders.Admits(job.account, need, fair_)) continue;
+    const Amounts more = worker->holders.ClaimOf(job.account, need).more;
+    if (fair_.MayStart(job.account, kLongTaskUs, more[kCores])) return std::nullopt;
   }
-  if (workers.empty() || job.account == kNoAccount) return std::nullopt;
-  if (capped) return OfCap(job, *cap);
   if (job.tasks_returned != 0) return Reclaimed(job);
   return Cause{"share",
                "other teams want the free cores within seconds, and its next task takes longer than"
@@ -203,7 +201,7 @@ bool JobCauses::HasOwnBefore(const Job& job) {
 /// Tasks that could run on workers that are up.
 JobCauses::Found JobCauses::OfRoom(const Job& job, const Resources& need, bool planning) {
   if (const auto workers = WithRoom(need, planning); !workers.empty()) {
-    return planning ? std::nullopt : OfShare(job, need.cpu_millis, workers);
+    return planning ? std::nullopt : OfShare(job, need, workers);
   }
   Worker* const kept = worker_table_.Reserved();
   if (kept != nullptr && kept->LaneOf(planning).tasks == 0 && (planning || kept->shards.empty()) &&
@@ -211,7 +209,7 @@ JobCauses::Found JobCauses::OfRoom(const Job& job, const Resources& need, bool p
     return OfReserved();
   }
   if (!WithRoom({need.cpu_millis, need.gpus, 0}, planning).empty()) {
-    const std::string bytes = Mebibytes(need.memory_bytes);
+    const std::string bytes = MebibytesText(need.memory_bytes);
     return Cause{"memory", StrCat("other work has the memory: it needs ", bytes),
                  StrCat("when ", bytes, " of a worker and its node are free")};
   }
@@ -228,7 +226,7 @@ JobCauses::Found JobCauses::OfRoom(const Job& job, const Resources& need, bool p
     });
     if (idle) {
       return Cause{"memory", "other work has the memory that planning needs",
-                   StrCat("when ", Mebibytes(std::max(need.memory_bytes, kPlanningBytes)),
+                   StrCat("when ", MebibytesText(std::max(need.memory_bytes, kPlanningBytes)),
                           " of a worker and its node are free")};
     }
     if (busy == 0) return OfReserved();
@@ -250,8 +248,8 @@ JobCauses::Found JobCauses::OfNeed(const Job& job, const Resources& need, bool p
   }
   if (need.memory_bytes > most.memory_bytes) {
     return Cause{"memory",
-                 StrCat("it needs ", Mebibytes(need.memory_bytes), ", a worker has ",
-                        Mebibytes(most.memory_bytes)),
+                 StrCat("it needs ", MebibytesText(need.memory_bytes), ", a worker has ",
+                        MebibytesText(most.memory_bytes)),
                  starts};
   }
   return Cause{"no_node", StrCat("no worker has ", NeedText(need), " together"), starts};
@@ -332,11 +330,9 @@ JobCauses::Found JobCauses::OfShards(const Job& job, const Stream& stream, const
   Worker* const kept = worker_table_.Reserved();
   const bool is_kept = kept != nullptr && kept->work.tasks == 0 && kept->shards.empty();
   if (workers.empty() && is_kept && dispatch_.Suits(*kept, stream, trainer)) return OfReserved();
-  const std::uint32_t need = workers.empty() ? 0 : ShardNeed(*workers.front()).cpu_millis;
-  if (Found found = OfShare(job, need, workers); found.has_value() && found->code != "share") {
-    return found;
-  }
-  return OfOrder(job);
+  if (workers.empty()) return OfOrder(job);
+  const Found found = OfRules(job, ShardNeed(*workers.front()), workers);
+  return found.has_value() ? found : OfOrder(job);
 }
 
 JobCauses::Found JobCauses::OfStream(const Job& job, const Stream& stream) {
@@ -375,19 +371,19 @@ std::string JobCauses::HeldBy(const Job& job) {
     const Job* const holder = table_.Find(id);
     if (holder == nullptr || id == job.id) continue;
     if (holder->team != job.team) {
-      teams[holder->team.empty() ? model::kDefaultTeam : holder->team] += millis;
+      teams[ShownTeam(holder->team)] += millis;
     } else if (holder->submitter != job.submitter) {
       others += millis;
     } else if (own.size() < kMaxHoldersNamed) {
-      own.push_back(StrCat(id, " (", Cores(millis), ")"));
+      own.push_back(StrCat(id, " (", CoresText(millis), ")"));
     }
   }
   std::sort(own.begin(), own.end());
   std::vector<std::string> texts;
   if (!own.empty()) texts.push_back(StrCat("cores of your jobs ", StrJoin(own, ", ")));
-  if (others != 0) texts.push_back(StrCat(Cores(others), " cores of other users"));
+  if (others != 0) texts.push_back(StrCat(CoresText(others), " cores of other users"));
   for (const auto& [team, millis] : teams) {
-    texts.push_back(StrCat(Cores(millis), " cores of team ", team));
+    texts.push_back(StrCat(CoresText(millis), " cores of team ", team));
   }
   return StrJoin(texts, ", ");
 }

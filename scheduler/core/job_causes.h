@@ -69,11 +69,11 @@ class JobCauses {
   Found OfShards(const Job& job, const Stream& stream, const Trainer& trainer);
   std::vector<Worker*> WithRoom(const Resources& need, bool planning);
   Found OfReserved() const;
-  Found OfShare(const Job& job, std::uint32_t need_millis, const std::vector<Worker*>& workers);
+  Found OfRules(const Job& job, const Resources& need, const std::vector<Worker*>& workers) const;
+  Found OfShare(const Job& job, const Resources& need, const std::vector<Worker*>& workers);
   Found OfOrder(const Job& job);
   /// Work that was handed back to the owners of its cores.
   static Cause Reclaimed(const Job& job);
-  Found OfCap(const Job& job, const FairShare::Reached& cap) const;
   std::string HeldBy(const Job& job);
   bool HasOwnBefore(const Job& job);
 

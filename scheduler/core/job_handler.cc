@@ -113,7 +113,9 @@ void JobHandler::On(const Request& request, protocol::SubmitJob&& message) {
     const bool is_stream = message.kind == "stream";
     Status fits = causes_.CheckNeed(message.root.resources);
     if (fits.ok()) {
-      fits = CheckTeam("submit job", team, {is_stream ? message.world_size : 0, message.waits});
+      fits = CheckTeam(
+          "submit job", team,
+          {is_stream ? message.world_size : 0, message.waits, message.root.resources.gpus});
     }
     if (!fits.ok()) return barrier_.Refuse(request, fits);
     id = table_.next_job();
@@ -147,6 +149,7 @@ Status JobHandler::CheckTeam(std::string_view doing, const std::string& team,
   }
   const model::TeamMost& most = rules->most;
   if (most.cpu_millis == 0u) return FailedPrecondition(place, ": it may have 0 cores");
+  if (most.gpus == 0u && entry.gpus != 0) return FailedPrecondition(place, ": it may have 0 GPUs");
   if (most.jobs == 0u) return FailedPrecondition(place, ": it may have 0 jobs");
   if (most.streams && entry.ranks > *most.streams) {
     return FailedPrecondition(place, ": it may have ", *most.streams,

@@ -85,6 +85,7 @@ class JobHandler {
   struct Entry {
     std::uint32_t ranks = 0;
     bool waits = false;
+    std::uint32_t gpus = 0;  ///< its first task needs them
   };
   /// FailedPrecondition where the team may never have such a job, ResourceExhausted where it may
   /// not have one more now.

@@ -15,7 +15,7 @@ void BatchDispatch::HandBack() {
   if (event_.now - oldest_running_ < after_ms) return;
   std::vector<AccountId> owed;  // looking at their tasks may change the order
   fair_.AnyInOrder([&](AccountId one) {
-    if (fair_.IsOwed(one)) owed.push_back(one);
+    if (fair_.IsOwed(one) || fair_.IsShort(one)) owed.push_back(one);
     return owed.size() == kMostLookedAt;
   });
   if (owed.empty()) return;
@@ -33,9 +33,11 @@ void BatchDispatch::HandBack() {
                    [](const Lease* a, const Lease* b) { return a->granted_at > b->granted_at; });
   const auto wanted = std::find_if(running.begin(), running.end(), [&](const Lease* lease) {
     Worker& worker = worker_table_.at(lease->worker);
-    return fair_.HoldsLent(lease->account) &&
-           std::any_of(owed.begin(), owed.end(),
-                       [&](AccountId one) { return BestOf(worker, one) != nullptr; });
+    const bool lent = fair_.HoldsLent(lease->account);
+    return std::any_of(owed.begin(), owed.end(), [&](AccountId one) {
+      return (lent && fair_.IsOwed(one) && BestOf(worker, one) != nullptr) ||
+             (fair_.IsShort(one) && BestOf(worker, one, lease) != nullptr);
+    });
   });
   if (wanted != running.end()) HandBack(**wanted);
 }

@@ -45,7 +45,7 @@ void ShardLeases::Grant(Stream& stream, Trainer& trainer, const ShardId& id, Wor
   worker.shards.insert(lease.number);
   worker.work.occupancy.Add(ShardNeed(worker));
   fair_.Grant(lease.account, lease.estimate_us);
-  worker.holders.Add(lease.account, ShardNeed(worker).cpu_millis, true, fair_);
+  worker.holders.Add(lease.account, ShardNeed(worker), true, fair_);
   book_.Grant(worker.id,
               protocol::ShardLease{lease.number, stream.job, id, run.first_ordinal, lease.grant});
   book_.Add(std::move(lease));

@@ -161,7 +161,7 @@ StreamDispatch::Tried StreamDispatch::DispatchOne(WantingStream& wanting, Worker
   if (only != nullptr) return Tried::kNone;
   wanting.refused = !solo;
   wanting.blocked = waiting.empty();
-  wanting.capped = !fair_.MayHold(wanting.account, 1);
+  wanting.capped = !fair_.MayHoldAny(wanting.account);
   return Tried::kNone;
 }
 
@@ -195,9 +195,8 @@ bool StreamDispatch::CouldMake(Worker& worker, const Stream& stream, const Train
                                bool solo) {
   if (solo && (!worker.tasks.empty() || !worker.shards.empty())) return false;
   const Resources need = ShardNeed(worker);
-  const std::uint32_t more = worker.holders.More(stream.account, need.cpu_millis);
-  return (solo || fair_.MayHold(stream.account, more)) && Suits(worker, stream, trainer) &&
-         worker_table_.NodeHasRoom(worker, need);
+  return (solo || worker.holders.Admits(stream.account, need, fair_)) &&
+         Suits(worker, stream, trainer) && worker_table_.NodeHasRoom(worker, need);
 }
 
 bool StreamDispatch::MayMake(Worker& worker, const Stream& stream, const Trainer& trainer,

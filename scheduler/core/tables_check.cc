@@ -335,32 +335,38 @@ Status TeamHandler::Check() const {
     }
     Holders::Entry& entry = held[{lease.worker, lease.account}];
     ++(lease.is_shard ? entry.shards : entry.tasks);
-    entry.millis = std::max(entry.millis, NeedOf(lease));
+    const Amounts need = NeedOf(lease);
+    for (std::size_t of = 0; of < kResources; ++of) {
+      entry.held[of] = std::max(entry.held[of], need[of]);
+    }
   }
   std::size_t entries = 0;
+  Amounts used = {};
   for (const Worker& worker : worker_table_.workers()) {
+    for (std::size_t of = 0; of < kResources; ++of) used[of] += worker.holders.Used()[of];
     for (const Holders::Entry& entry : worker.holders.entries()) {
       ++entries;
       const Holders::Entry& found = held[{worker.id, entry.account}];
       if (found.tasks != entry.tasks || found.shards != entry.shards ||
-          found.millis > entry.millis) {
+          Beyond(found.held, entry.held) != Amounts{}) {
         return Broken(StrCat("worker ", worker.id, " counts its holders wrongly"));
       }
     }
   }
+  if (used != fair_.used()) return Broken("workers are used for other than is counted");
   return entries == held.size() ? CheckCaps() : Broken("an account holds what no worker has");
 }
 
-std::uint32_t TeamHandler::NeedOf(const Lease& lease) const {
-  if (lease.is_shard) return ShardNeed(worker_table_.at(lease.worker)).cpu_millis;
-  return barrier_.table().Find(lease.task)->spec.resources.cpu_millis;
+Amounts TeamHandler::NeedOf(const Lease& lease) const {
+  if (lease.is_shard) return AmountsOf(ShardNeed(worker_table_.at(lease.worker)));
+  return AmountsOf(barrier_.table().Find(lease.task)->spec.resources);
 }
 
 /// Leases since the policy holds are within its caps, but for those that went to somebody who had
 /// nothing, and suspects.
 Status TeamHandler::CheckCaps() const {
   using Names = std::pair<std::string, std::string>;
-  std::map<Names, std::map<WorkerId, std::uint32_t>> held;
+  std::map<Names, std::map<WorkerId, Amounts>> held;
   for (const auto& [number, lease] : book_.leases()) {
     const bool counts = number > before_policy_ &&
                         number.incarnation == book_.LastNumber().incarnation && !lease.planning &&
@@ -369,21 +375,27 @@ Status TeamHandler::CheckCaps() const {
     if (!counts) continue;
     const std::string& team = fair_.TeamOf(lease.account);
     for (const Names& names : {Names(team, ""), Names(team, fair_.UserOf(lease.account))}) {
-      std::uint32_t& millis = held[names][lease.worker];
-      millis = std::max(millis, NeedOf(lease));
+      Amounts& most = held[names][lease.worker];
+      const Amounts need = NeedOf(lease);
+      for (std::size_t of = 0; of < kResources; ++of) most[of] = std::max(most[of], need[of]);
     }
   }
   const model::TeamPolicy& policy = barrier_.table().teams().policy;
   for (const auto& [names, workers] : held) {
     const model::TeamRules* rules = policy.Find(names.first);
-    if (rules == nullptr || workers.size() == 1) continue;
+    if (rules == nullptr) continue;
     const auto user = rules->users.find(names.second);
     const bool of_user = !names.second.empty() && user != rules->users.end();
-    const auto& most = of_user ? user->second.most.cpu_millis : rules->most.cpu_millis;
-    std::uint64_t sum = 0;
-    for (const auto& [worker, millis] : workers) sum += millis;
-    if (most && sum > *most) {
-      return Broken(StrCat("team ", names.first, " ", names.second, " holds ", sum, " of ", *most));
+    const Amounts most = CapsOf(of_user ? user->second.most : rules->most);
+    for (std::size_t of = 0; of < kResources; ++of) {
+      std::uint64_t sum = 0, holding = 0;
+      for (const auto& [worker, amounts] : workers) {
+        sum += amounts[of];
+        holding += amounts[of] == 0 ? 0 : 1;
+      }
+      if (sum <= most[of] || holding == 1) continue;
+      return Broken(StrCat("team ", names.first, " ", names.second, " holds ", sum, " ",
+                           ResourceNoun(of), " of ", most[of]));
     }
   }
   return absl::OkStatus();

@@ -4,27 +4,11 @@
 #include <map>
 #include <utility>
 
-#include "runtime/format/json/described.h"
 #include "scheduler/core/charges.h"
 #include "scheduler/policy/limits.h"
+#include "scheduler/policy/team_texts.h"
 
 namespace patchbay::scheduler {
-namespace {
-
-std::string ShownTeam(const std::string& team) { return team.empty() ? model::kDefaultTeam : team; }
-
-StatusOr<model::TeamPolicy> ReadPolicy(const protocol::ApplyTeams& message) {
-  if (message.policy.size() > kMaxPolicyBytes || message.source.size() > kMaxPolicyBytes) {
-    return InvalidArgument("it is larger than ", kMaxPolicyBytes, " bytes");
-  }
-  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(message.policy, "policy"));
-  PB_ASSIGN_OR_RETURN(model::TeamPolicy policy, FromJson<model::TeamPolicy>(json, "policy"));
-  PB_RETURN_IF_ERROR(model::Check(policy));
-  return policy;
-}
-
-}  // namespace
-
 Status TeamHandler::CheckPolicy(const protocol::ApplyTeams& message,
                                 const model::TeamPolicy& policy) const {
   if (!message.move_to.empty() && policy.Find(message.move_to) == nullptr) {
@@ -52,13 +36,13 @@ void TeamHandler::On(const Request& request, protocol::ApplyTeams&& message) {
   barrier_.Emit(ApplyTeamsRecord{std::move(message.policy), std::move(message.source),
                                  request.identity->key_name, to});
   fair_.SetPolicy(*policy);
-  fair_.SetCapacity(worker_table_.UpMillis());
+  fair_.SetCapacity(worker_table_.Up());
   before_policy_ = book_.LastNumber();
   MoveJobs();
   places_.Recount();
   batch_.LookAgain();
   streams_.MarkAllChanged();
-  barrier_.Answer(request, protocol::TeamsApplied{Warnings()});
+  barrier_.Answer(request, protocol::TeamsApplied{Warnings(fair_)});
 }
 
 void TeamHandler::MoveJobs() {
@@ -74,17 +58,12 @@ void TeamHandler::MoveJobs() {
   }
 }
 
-std::vector<std::string> TeamHandler::Warnings() const {
-  if (!fair_.IsScaled()) return {};
-  return {"the guarantees are more than the cores that are up: each is scaled down in proportion"};
-}
-
 std::uint64_t TeamHandler::WaitingMillis(const Job& job) const {
   std::uint64_t waiting = job.IsStream() ? 0 : job.OpenTasks() - job.tasks_running;
   if (const Stream* stream = streams_.Find(job.id); stream != nullptr) {
     for (const auto& [rank, trainer] : stream->trainers) waiting += trainer.pending.size();
   }
-  return std::min(waiting * 1000, worker_table_.UpMillis());
+  return std::min(waiting * 1000, worker_table_.Up()[kCores]);
 }
 
 protocol::TeamsDescribed TeamHandler::Describe(const PeerIdentity& identity) const {
@@ -96,7 +75,7 @@ protocol::TeamsDescribed TeamHandler::Describe(const PeerIdentity& identity) con
   if (applied.at != 0) described.digest = Sha256Of(applied.source);
   described.applied_by = applied.by;
   described.applied_at = applied.at;
-  described.warnings = Warnings();
+  described.warnings = Warnings(fair_);
   struct Open {
     std::uint32_t jobs = 0;
     std::uint64_t waiting_millis = 0;
@@ -113,9 +92,9 @@ protocol::TeamsDescribed TeamHandler::Describe(const PeerIdentity& identity) con
   for (const FairShare::Standing& one : fair_.Standings()) {
     if (!all && one.team != own) continue;
     const Open& sum = open[{one.team, one.user}];
-    described.rows.push_back({one.team, one.user, one.guaranteed_millis, one.most_millis,
-                              one.weight_millis, one.held_millis + sum.waiting_millis,
-                              one.held_millis, one.used_ms, sum.jobs});
+    protocol::TeamRow& row = described.rows.emplace_back(RowOf(one));
+    row.wanted_cpu_millis += sum.waiting_millis;
+    row.jobs_open = sum.jobs;
   }
   return described;
 }

@@ -38,12 +38,11 @@ class TeamHandler {
  private:
   Status CheckPolicy(const protocol::ApplyTeams& message, const model::TeamPolicy& policy) const;
   Status CheckCaps() const;
-  std::uint32_t NeedOf(const Lease& lease) const;
+  Amounts NeedOf(const Lease& lease) const;
   /// Jobs are charged to the team that they are in now.
   void MoveJobs();
   /// Cores that the job could use in addition, in thousandths.
   std::uint64_t WaitingMillis(const Job& job) const;
-  std::vector<std::string> Warnings() const;
 
   JournalBarrier& barrier_;
   FairShare& fair_;

@@ -229,12 +229,15 @@ std::vector<WorkerId> WorkerTable::TakeReassigned() {
   return std::exchange(reassigned_, {});
 }
 
-std::uint64_t WorkerTable::UpMillis() const {
-  std::uint64_t millis = 0;
+Amounts WorkerTable::Up() const {
+  Amounts up = {};
   for (const auto& [name, node] : nodes_) {
-    millis += node.registered && node.agent != 0 ? node.capacity.cpu_millis : 0;
+    const Amounts has = AmountsOf(node.capacity);
+    for (std::size_t of = 0; of < kResources && node.registered && node.agent != 0; ++of) {
+      up[of] += has[of];
+    }
   }
-  return millis;
+  return up;
 }
 
 void WorkerTable::ReindexNode(Node& node) {

@@ -122,7 +122,7 @@ class WorkerTable {
   bool IsKept(WorkerId id) const { return open_keys_[id].kept; }
   const std::set<WorkerId>& kept() const { return kept_; }
   /// Cores of the nodes that are up.
-  std::uint64_t UpMillis() const;
+  Amounts Up() const;
   bool AnyFreed() const { return !freed_.empty(); }
   const std::vector<WorkerId>& freed() const { return freed_; }
   /// Workers that became freer since they were taken last.

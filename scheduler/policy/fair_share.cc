@@ -10,7 +10,7 @@ namespace {
 /// The most that a member may have to catch up.
 template <typename Member>
 double LagOf(const Member& member) {
-  return member.queued == 0 && member.held_millis == 0 ? kFairLagUs : kBusyLagUs;
+  return member.queued == 0 && member.held[kCores] == 0 ? kFairLagUs : kBusyLagUs;
 }
 
 /// Moves the entry to the place of its present key.
@@ -22,11 +22,23 @@ void Rekey(std::set<Key>& order, typename std::set<Key>::iterator& at, const Key
   at = order.insert(std::move(node)).position;
 }
 
-std::uint64_t CapOf(const std::optional<std::uint32_t>& most, std::uint64_t none) {
-  return most ? *most : none;
+/// Resources whose guarantees are met by what a team holds.
+constexpr std::size_t kPromised[] = {kGpus, kMemory};
+
+/// amount * of / whole, without an overflow.
+std::uint64_t Scaled(std::uint64_t amount, std::uint64_t of, std::uint64_t whole) {
+  return static_cast<std::uint64_t>(static_cast<double>(amount) * static_cast<double>(of) /
+                                    static_cast<double>(whole));
 }
 
 }  // namespace
+
+Amounts CapsOf(const model::TeamMost& most) {
+  const auto cap = [](const auto& amount) -> std::uint64_t {
+    return amount ? *amount : FairShare::kNoCap;
+  };
+  return {cap(most.cpu_millis), cap(most.gpus), cap(most.memory_bytes)};
+}
 
 void FairShare::SetPolicy(const model::TeamPolicy& policy) {
   policy_ = policy;
@@ -51,40 +63,49 @@ void FairShare::TakeRules(Team& team) {
   const model::TeamRules none;
   if (rules == nullptr) rules = &none;
   team.weight_millis = rules->weight_millis;
-  team.most_millis = CapOf(rules->most.cpu_millis, kNoCap);
+  team.lend_percent = rules->lend_percent;
+  team.most = CapsOf(rules->most);
 }
 
 void FairShare::TakeRules(Account& account) {
-  account.most_millis = kNoCap;
+  account.most = kNoCaps;
   const model::TeamRules* rules = policy_.Find(teams_[account.team].name);
   if (rules == nullptr) return;
   const auto user = rules->users.find(account.user);
   if (user != rules->users.end()) {
-    account.most_millis = CapOf(user->second.most.cpu_millis, kNoCap);
+    account.most = CapsOf(user->second.most);
   }
 }
 
-void FairShare::SetCapacity(std::uint64_t cpu_millis) {
-  if (cpu_millis == capacity_millis_) return;
-  capacity_millis_ = cpu_millis;
+void FairShare::SetCapacity(const Amounts& up) {
+  if (up == capacity_) return;
+  capacity_ = up;
   ScaleGuarantees();
 }
 
 /// Guarantees beyond the whole are scaled in proportion.
 void FairShare::ScaleGuarantees() {
-  const auto wanted = [&](const Team& team) -> std::uint64_t {
+  const auto wanted = [&](const Team& team) -> Amounts {
     const model::TeamRules* rules = policy_.Find(team.name);
-    if (rules == nullptr) return 0;
-    return rules->guaranteed.cpu_millis + capacity_millis_ * rules->guaranteed.cpu_percent / 100;
+    if (rules == nullptr) return {};
+    const model::TeamGuarantee& own = rules->guaranteed;
+    return {own.cpu_millis + capacity_[kCores] * own.cpu_percent / 100, own.gpus, own.memory_bytes};
   };
-  guaranteed_millis_ = 0;
-  for (const Team& team : teams_) guaranteed_millis_ += wanted(team);
+  guaranteed_ = {};
+  for (Team& team : teams_) {
+    team.guaranteed = wanted(team);
+    for (std::size_t of = 0; of < kResources; ++of) guaranteed_[of] += team.guaranteed[of];
+  }
+  keepers_.clear();
+  promises_ = guaranteed_[kGpus] != 0 || guaranteed_[kMemory] != 0;
   for (std::uint32_t id = 0; id < teams_.size(); ++id) {
     Team& team = teams_[id];
-    team.guaranteed_millis = wanted(team);
-    if (IsScaled()) {
-      team.guaranteed_millis = team.guaranteed_millis * capacity_millis_ / guaranteed_millis_;
+    for (std::size_t of = 0; of < kResources; ++of) {
+      std::uint64_t& amount = team.guaranteed[of];
+      if (IsScaled(of)) amount = Scaled(amount, capacity_[of], guaranteed_[of]);
+      team.kept[of] = Scaled(amount, 100 - team.lend_percent, 100);
     }
+    if (team.kept != Amounts{}) keepers_.push_back(id);
     Watch(team);
     TeamMoved(id);
   }
@@ -99,7 +120,7 @@ AccountId FairShare::Of(const std::string& team_name, const std::string& user) {
     added.name = named;
     added.virtual_us = now_us_;
     TakeRules(added);
-    if (guaranteed_millis_ != 0) ScaleGuarantees();
+    if (guaranteed_ != Amounts{}) ScaleGuarantees();
   }
   const auto [account, fresh] =
       account_ids_.emplace(std::pair(team->second, user), static_cast<AccountId>(accounts_.size()));
@@ -120,12 +141,12 @@ void FairShare::Advance(TimeMs now) {
   if (now <= advanced_at_) return;
   advanced_at_ = now;
   const double served_us = std::exchange(served_us_, 0);
-  if (guaranteed_millis_ == 0 || served_us == 0) return;
+  if (guaranteed_[kCores] == 0 || served_us == 0) return;
   for (std::uint32_t id = 0; id < teams_.size(); ++id) {
     Team& team = teams_[id];
-    const auto millis = static_cast<double>(team.guaranteed_millis);
+    const auto millis = static_cast<double>(team.guaranteed[kCores]);
     if (millis == 0) continue;
-    const double earned_us = served_us * millis / static_cast<double>(capacity_millis_);
+    const double earned_us = served_us * millis / static_cast<double>(capacity_[kCores]);
     team.credit_us = std::min(team.credit_us + earned_us, millis / 1000 * kCreditUs);
     TeamMoved(id);
   }
@@ -220,7 +241,7 @@ void FairShare::Grant(AccountId id, std::int64_t estimate_us) {
   Account& account = accounts_[id];
   Team& team = teams_[account.team];
   double start = std::max(team.virtual_us, now_us_ - Weighted(LagOf(team), team));
-  const double cores = static_cast<double>(team.guaranteed_millis) / 1000;
+  const double cores = static_cast<double>(team.guaranteed[kCores]) / 1000;
   if (team.IsMet()) {
     now_us_ = std::max(now_us_, start);
   } else {
@@ -267,17 +288,56 @@ void FairShare::Add(AccountId id, std::int64_t more_us) {
   Moved(id);
 }
 
-std::optional<FairShare::Reached> FairShare::CapReached(AccountId id,
-                                                        std::uint32_t more_millis) const {
-  const auto fits = [&](const auto& member) {
-    return member.held_millis == 0 ? member.most_millis != 0
-                                   : member.held_millis + more_millis <= member.most_millis;
-  };
+std::optional<FairShare::Refusal> FairShare::Forbids(AccountId id, const Claim& claim) const {
   const Account& account = accounts_[id];
   const Team& team = teams_[account.team];
-  if (!fits(team)) return Reached{false, team.held_millis, team.most_millis};
-  if (!fits(account)) return Reached{true, account.held_millis, account.most_millis};
+  for (std::size_t of = 0; of < kResources; ++of) {
+    if (of != kCores && claim.need[of] == 0) continue;
+    const auto fits = [&](const auto& member) {
+      return member.held[of] == 0 ? member.most[of] != 0
+                                  : member.held[of] + claim.more[of] <= member.most[of];
+    };
+    if (!fits(team)) return Refusal{Refusal::By::kTeamCap, of, team.held[of], team.most[of]};
+    if (!fits(account)) {
+      return Refusal{Refusal::By::kUserCap, of, account.held[of], account.most[of]};
+    }
+  }
+  return KeptFrom(account.team, claim.used);
+}
+
+/// Others leave as much unused as a team has not taken yet of what it does not lend.
+std::optional<FairShare::Refusal> FairShare::KeptFrom(std::uint32_t team,
+                                                      const Amounts& used) const {
+  for (std::size_t of = 0; of < kResources && !keepers_.empty(); ++of) {
+    if (used[of] == 0) continue;
+    std::uint64_t kept = 0;
+    const Team* lender = nullptr;
+    for (const std::uint32_t id : keepers_) {
+      const Team& keeper = teams_[id];
+      if (id == team || keeper.held[of] >= keeper.kept[of]) continue;
+      kept += keeper.kept[of] - keeper.held[of];
+      lender = &keeper;
+    }
+    if (lender == nullptr || used_[of] + used[of] + kept <= capacity_[of]) continue;
+    return Refusal{Refusal::By::kNotLent, of, lender->held[of], lender->kept[of], &lender->name};
+  }
   return std::nullopt;
+}
+
+std::optional<FairShare::Refusal> FairShare::Keeps(AccountId holder, AccountId other) const {
+  const Team& team = teams_[accounts_[holder].team];
+  const bool own = accounts_[holder].team == accounts_[other].team;
+  const bool keeps = team.kept[kCores] != 0 && team.held[kCores] <= team.kept[kCores];
+  if (own || !keeps) return std::nullopt;
+  return Refusal{Refusal::By::kNotLent, kCores, team.held[kCores], team.kept[kCores], &team.name};
+}
+
+bool FairShare::HoldsOf(AccountId id, AccountId other, const Amounts& need) const {
+  const Team& team = teams_[accounts_[id].team];
+  const Team& lacking = teams_[accounts_[other].team];
+  return std::any_of(std::begin(kPromised), std::end(kPromised), [&](std::size_t of) {
+    return need[of] != 0 && lacking.Lacks(of) && team.held[of] > team.guaranteed[of];
+  });
 }
 
 FairShare::Sums FairShare::WithWork() const {
@@ -285,24 +345,24 @@ FairShare::Sums FairShare::WithWork() const {
   for (const Team& team : teams_) {
     if (!team.HadWork(advanced_at_)) continue;
     sums.weights += static_cast<double>(team.weight_millis);
-    sums.guaranteed_millis += static_cast<double>(team.guaranteed_millis);
+    sums.guaranteed_millis += static_cast<double>(team.guaranteed[kCores]);
   }
   return sums;
 }
 
 double FairShare::ShareMillis(const Team& team, const Sums& sums) const {
-  const auto all = static_cast<double>(capacity_millis_);
-  const auto own = static_cast<double>(team.guaranteed_millis);
+  const auto all = static_cast<double>(capacity_[kCores]);
+  const auto own = static_cast<double>(team.guaranteed[kCores]);
   const double others = sums.guaranteed_millis - (team.HadWork(advanced_at_) ? own : 0);
   const double by_weight = all * static_cast<double>(team.weight_millis) / sums.weights;
   return std::max(own, std::min(by_weight, all - others));
 }
 
-bool FairShare::MayStart(AccountId id, std::int64_t estimate_us, std::uint32_t more_millis) const {
+bool FairShare::MayStart(AccountId id, std::int64_t estimate_us, std::uint64_t more_millis) const {
   if (estimate_us <= policy_.lend_max_ms * std::int64_t{1000}) return true;
   const Sums sums = WithWork();
-  const auto could_hold = [&](const Team& team, std::uint32_t more) {
-    return static_cast<double>(team.held_millis + more) <= ShareMillis(team, sums);
+  const auto could_hold = [&](const Team& team, std::uint64_t more) {
+    return static_cast<double>(team.held[kCores] + more) <= ShareMillis(team, sums);
   };
   const Team& own = teams_[accounts_[id].team];
   if (could_hold(own, more_millis)) return true;
@@ -313,44 +373,50 @@ bool FairShare::MayStart(AccountId id, std::int64_t estimate_us, std::uint32_t m
 
 bool FairShare::HoldsLent(AccountId id) const {
   const Team& team = teams_[accounts_[id].team];
-  return static_cast<double>(team.held_millis) > ShareMillis(team, WithWork());
+  return static_cast<double>(team.held[kCores]) > ShareMillis(team, WithWork());
 }
 
 bool FairShare::IsOwed(AccountId id) const {
   const Team& team = teams_[accounts_[id].team];
   return !team.places[0].order.empty() &&
-         static_cast<double>(team.held_millis + 1000) <= ShareMillis(team, WithWork());
+         static_cast<double>(team.held[kCores] + 1000) <= ShareMillis(team, WithWork());
 }
 
-void FairShare::Hold(AccountId id, std::uint32_t millis) {
-  Team& team = teams_[accounts_[id].team];
-  accounts_[id].held_millis += millis;
-  team.held_millis += millis;
-  held_millis_ += millis;
+void FairShare::Hold(AccountId id, const Claim& claim) {
+  Account& account = accounts_[id];
+  Team& team = teams_[account.team];
+  for (std::size_t of = 0; of < kResources; ++of) {
+    account.held[of] += claim.more[of];
+    team.held[of] += claim.more[of];
+    used_[of] += claim.used[of];
+  }
   CountReclaim(team);
   Watch(team, advanced_at_);
 }
 
-void FairShare::Release(AccountId id, std::uint32_t millis) {
-  Team& team = teams_[accounts_[id].team];
-  accounts_[id].held_millis -= millis;
-  team.held_millis -= millis;
-  held_millis_ -= millis;
+void FairShare::Release(AccountId id, const Amounts& less, const Amounts& freed) {
+  Account& account = accounts_[id];
+  Team& team = teams_[account.team];
+  for (std::size_t of = 0; of < kResources; ++of) {
+    account.held[of] -= less[of];
+    team.held[of] -= less[of];
+    used_[of] -= freed[of];
+  }
   team.wanted_at = advanced_at_;
   Watch(team);
 }
 
 void FairShare::Watch(Team& team, TimeMs since) {
-  const bool lacks = team.queued != 0 && team.held_millis + 1000 <= team.guaranteed_millis;
+  const bool lacks = team.queued != 0 && team.held[kCores] + 1000 <= team.guaranteed[kCores];
   if (!lacks) team.reclaim.reset();
-  if (!lacks || team.reclaim.has_value() || held_millis_ + 1000 <= capacity_millis_) return;
-  team.reclaim = {since, team.held_millis};
+  if (!lacks || team.reclaim.has_value() || used_[kCores] + 1000 <= capacity_[kCores]) return;
+  team.reclaim = {since, team.held[kCores]};
   if (since == ReclaimWait::kNotYet) began_to_wait_.push_back(&team);
 }
 
 void FairShare::CountReclaim(Team& team) {
-  if (!team.reclaim.has_value() || team.held_millis <= team.reclaim->most_millis) return;
-  team.reclaim->most_millis = team.held_millis;
+  if (!team.reclaim.has_value() || team.held[kCores] <= team.reclaim->most_millis) return;
+  team.reclaim->most_millis = team.held[kCores];
   // One that it got in the same turn it has not waited for.
   if (team.reclaim->since == ReclaimWait::kNotYet || team.reclaim->since == advanced_at_) return;
   ++team.reclaims;
@@ -359,14 +425,14 @@ void FairShare::CountReclaim(Team& team) {
 
 /// Teams beyond their guarantee hold cores that nobody is guaranteed first.
 std::map<std::string, TeamLending> FairShare::Lending() const {
-  double spare = 0, beyond = 0, others = static_cast<double>(capacity_millis_);
+  double spare = 0, beyond = 0, others = static_cast<double>(capacity_[kCores]);
   const auto over = [](std::uint64_t a, std::uint64_t b) {
     return static_cast<double>(a > b ? a - b : 0);
   };
   for (const Team& team : teams_) {
-    spare += over(team.guaranteed_millis, team.held_millis);
-    beyond += over(team.held_millis, team.guaranteed_millis);
-    others -= static_cast<double>(team.guaranteed_millis);
+    spare += over(team.guaranteed[kCores], team.held[kCores]);
+    beyond += over(team.held[kCores], team.guaranteed[kCores]);
+    others -= static_cast<double>(team.guaranteed[kCores]);
   }
   const double lent = std::clamp(beyond - std::max(others, 0.0), 0.0, spare);
   const auto part = [&](double own, double all) {
@@ -375,28 +441,26 @@ std::map<std::string, TeamLending> FairShare::Lending() const {
   std::map<std::string, TeamLending> rows;
   for (const Team& team : teams_) {
     const TeamLending row{
-        team.guaranteed_millis, part(over(team.guaranteed_millis, team.held_millis), spare),
-        part(over(team.held_millis, team.guaranteed_millis), beyond), team.reclaims};
+        team.guaranteed[kCores], part(over(team.guaranteed[kCores], team.held[kCores]), spare),
+        part(over(team.held[kCores], team.guaranteed[kCores]), beyond), team.reclaims};
     if (row.guaranteed_millis + row.borrowed_millis + row.reclaims != 0) rows[team.name] = row;
   }
   return rows;
 }
 
 std::vector<FairShare::Standing> FairShare::Standings() const {
-  const auto shown = [](std::uint64_t most) { return most == kNoCap ? 0 : most; };
   std::vector<Standing> rows;
   for (const auto& [name, team_id] : team_ids_) {
     const Team& team = teams_[team_id];
     const std::size_t whole = rows.size();
-    rows.push_back({name, "", team.guaranteed_millis, shown(team.most_millis), team.held_millis,
-                    static_cast<std::uint32_t>(team.weight_millis), 0});
+    rows.push_back({name, "", team.guaranteed, team.most, team.held,
+                    static_cast<std::uint32_t>(team.weight_millis), 0, team.lend_percent});
     for (auto it = account_ids_.lower_bound({team_id, ""});
          it != account_ids_.end() && it->first.first == team_id; ++it) {
       const Account& account = accounts_[it->second];
       if (account.user.empty()) continue;
       const auto used_ms = static_cast<std::uint64_t>(std::max(DecayedUs(account.use), 0.0) / 1000);
-      rows.push_back(
-          {name, account.user, 0, shown(account.most_millis), account.held_millis, 1000, used_ms});
+      rows.push_back({name, account.user, {}, account.most, account.held, 1000, used_ms});
       rows[whole].used_ms += used_ms;
     }
   }
@@ -406,10 +470,10 @@ std::vector<FairShare::Standing> FairShare::Standings() const {
 bool FairShare::IsSound() const {
   std::vector<std::uint32_t> queued[kKinds];
   for (auto& of_kind : queued) of_kind.resize(teams_.size());
-  std::vector<std::uint64_t> held(teams_.size());
+  std::vector<Amounts> held(teams_.size());
   for (AccountId id = 0; id < accounts_.size(); ++id) {
     const Account& account = accounts_[id];
-    held[account.team] += account.held_millis;
+    for (std::size_t of = 0; of < kResources; ++of) held[account.team][of] += account.held[of];
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
       if (account.places[kind].queues == 0) continue;
       ++queued[kind][account.team];
@@ -421,7 +485,7 @@ bool FairShare::IsSound() const {
     for (std::uint32_t id = 0; id < teams_.size(); ++id) {
       const Team& team = teams_[id];
       const Team::Place& place = team.places[kind];
-      if (place.order.size() != queued[kind][id] || team.held_millis != held[id]) return false;
+      if (place.order.size() != queued[kind][id] || team.held != held[id]) return false;
       ordered += place.order.empty() ? 0 : 1;
       const bool known = place.order.empty() || team.moved || *place.at == KeyOf(team, id);
       if (!known || team.queued != queued[0][id] + queued[1][id]) return false;

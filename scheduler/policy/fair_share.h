@@ -15,6 +15,7 @@
 
 #include "runtime/core/clock.h"
 #include "runtime/model/jobs/team_policy.h"
+#include "scheduler/policy/amounts.h"
 #include "scheduler/policy/lending.h"
 #include "scheduler/policy/limits.h"
 
@@ -36,17 +37,19 @@ enum class WorkKind : std::uint8_t { kTasks, kShards };
 /// A team with a guarantee earns credit, at most that of a second: of all processor time that is
 /// charged, its part of the cores that are up. As long as it has some, it goes before the teams
 /// that have none. Earned by the clock, it would never be spent where cores are slow or wait for
-/// storage, and all others would starve. Invariants: the orders have exactly the teams and accounts
-/// that are queued, under their present keys but for those that moved since they were last read; a
-/// team holds what its accounts hold.
+/// storage, and all others would starve. A guarantee of GPUs or memory is met by what the team
+/// holds: while it holds less, its work that needs some goes before all other work. Invariants: the
+/// orders have exactly the teams and accounts that are queued, under their present keys but for
+/// those that moved since they were last read; a team holds what its accounts hold.
 class FairShare {
  public:
   FairShare() { SetPolicy({}); }
 
   /// Every team and account starts over at the same virtual time.
   void SetPolicy(const model::TeamPolicy& policy);
-  /// Cores that are up, by which percentages are taken and guarantees beyond the whole are scaled.
-  void SetCapacity(std::uint64_t cpu_millis);
+  /// Resources that are up, by which percentages are taken and guarantees beyond the whole are
+  /// scaled.
+  void SetCapacity(const Amounts& up);
   /// The same number for the same names. A team that no policy names has weight 1.
   AccountId Of(const std::string& team, const std::string& user);
   const std::string& TeamOf(AccountId id) const { return teams_[accounts_[id].team].name; }
@@ -70,6 +73,23 @@ class FairShare {
     }
     return false;
   }
+  /// The same of accounts whose team holds less GPUs or memory than it is guaranteed.
+  template <typename Visit>
+  bool AnyShortInOrder(const Visit& visit, WorkKind kind = WorkKind::kTasks) {
+    return promises_ && AnyInOrder([&](AccountId id) { return IsShort(id) && visit(id); }, kind);
+  }
+  bool IsShort(AccountId id) const {
+    const Team& team = teams_[accounts_[id].team];
+    return team.Lacks(kGpus) || team.Lacks(kMemory);
+  }
+  /// Whether its team holds less than it is guaranteed of GPUs or memory that the work needs.
+  bool IsShort(AccountId id, const Amounts& need) const {
+    const Team& team = teams_[accounts_[id].team];
+    return (need[kGpus] != 0 && team.Lacks(kGpus)) || (need[kMemory] != 0 && team.Lacks(kMemory));
+  }
+  /// Whether it holds more than it is guaranteed of GPUs or memory that the other's team lacks, and
+  /// that other's work needs.
+  bool HoldsOf(AccountId id, AccountId other, const Amounts& need) const;
   /// Whether `a` is served before `b`.
   bool IsBefore(AccountId a, AccountId b) const;
   /// Whether `a` is served before `b`, and not only by a grant or two.
@@ -84,51 +104,62 @@ class FairShare {
   /// The same of so long ago, for the order of those that wait alike.
   void Remember(AccountId id, std::int64_t cost_us, std::int64_t age_s);
 
-  /// A cap that would be exceeded.
-  struct Reached {
-    bool of_user = false;  ///< else of its team
-    std::uint64_t held_millis = 0, most_millis = 0;
+  /// A rule that forbids work.
+  struct Refusal {
+    enum class By : std::uint8_t { kTeamCap, kUserCap, kNotLent } by = By::kTeamCap;
+    std::size_t resource = kCores;
+    std::uint64_t held = 0, most = 0;     ///< most: of the cap, or that the lender keeps
+    const std::string* lender = nullptr;  ///< team that does not lend; valid as long as this object
   };
-  /// The cap of its team or user that forbids so many more cores. One that holds none may take any
-  /// work.
-  std::optional<Reached> CapReached(AccountId id, std::uint32_t more_millis) const;
-  bool MayHold(AccountId id, std::uint32_t more_millis) const {
-    return !CapReached(id, more_millis).has_value();
-  }
+  /// The cap of its team or user that forbids such work, or the team that does not lend what it
+  /// needs. One that holds none of a resource may take any, as far as caps go.
+  std::optional<Refusal> Forbids(AccountId id, const Claim& claim) const;
+  bool MayHold(AccountId id, const Claim& claim) const { return !Forbids(id, claim).has_value(); }
+  /// Whether its caps leave it any more cores at all.
+  bool MayHoldAny(AccountId id) const { return MayHold(id, {{1}, {1}, {}}); }
+  /// Whether any team lends less than its whole guarantee.
+  bool KeepsAny() const { return !keepers_.empty(); }
+  /// Whether another team is kept from a core that the first one holds of what it does not lend.
+  std::optional<Refusal> Keeps(AccountId holder, AccountId other) const;
   /// Whether work of that estimate may start on so many more cores: of the team's own share, or
   /// lent for no longer than lend_max, or for any time when nobody could want them. A team could
   /// want a core of its share when it had work less than kLendAfterMs ago. Costs O(teams) for long
   /// work.
-  bool MayStart(AccountId id, std::int64_t estimate_us, std::uint32_t more_millis) const;
+  bool MayStart(AccountId id, std::int64_t estimate_us, std::uint64_t more_millis) const;
   /// Whether the account's team holds more than its share. Costs O(teams), as the next.
   bool HoldsLent(AccountId id) const;
   /// Whether it has work queued, and is a core below its share.
   bool IsOwed(AccountId id) const;
   TimeMs reclaim_after_ms() const { return policy_.reclaim_after_ms; }
-  void Hold(AccountId id, std::uint32_t millis);
-  void Release(AccountId id, std::uint32_t millis);
+  void Hold(AccountId id, const Claim& claim);
+  /// No longer holds so much, which frees so much of its worker.
+  void Release(AccountId id, const Amounts& less, const Amounts& freed);
+  const Amounts& used() const { return used_; }
 
   /// A team or a user of it, for people.
   struct Standing {
-    std::string team, user;  ///< user empty: the team as a whole
-    std::uint64_t guaranteed_millis = 0, most_millis = 0, held_millis = 0;
+    std::string team, user;                         ///< user empty: the team as a whole
+    Amounts guaranteed = {}, most = {}, held = {};  ///< most kNoCap: none
     std::uint32_t weight_millis = 1000;
     std::uint64_t used_ms = 0;  ///< processor time, decayed
+    std::uint32_t lend_percent = 100;
   };
-  /// Every team, followed by its users. Most 0: no cap.
+  static constexpr std::uint64_t kNoCap = std::numeric_limits<std::uint64_t>::max();
+  /// Every team, followed by its users.
   std::vector<Standing> Standings() const;
   /// By name, of teams with a guarantee and those that hold cores of others' guarantees.
   std::map<std::string, TeamLending> Lending() const;
   /// Waits of teams for cores of their guarantee, one for each core that came back.
   const ReclaimTimes& reclaim_times() const { return reclaim_times_; }
-  /// Whether guarantees are beyond the cores that are up.
-  bool IsScaled() const { return guaranteed_millis_ > capacity_millis_; }
+  /// Whether guarantees are beyond what is up.
+  bool IsScaled(std::size_t resource) const { return guaranteed_[resource] > capacity_[resource]; }
+  bool IsScaled() const { return IsScaled(kCores) || IsScaled(kGpus) || IsScaled(kMemory); }
   /// Whether the sets agree with the members. Slow: for tests and the simulator.
   bool IsSound() const;
 
  private:
   static constexpr std::size_t kKinds = 2;
-  static constexpr std::uint64_t kNoCap = std::numeric_limits<std::uint64_t>::max();
+  static constexpr Amounts kNoCaps = {kNoCap, kNoCap, kNoCap};
   /// Met guarantee, virtual time, decayed use when it was queued, team.
   using TeamKey = std::tuple<bool, double, double, std::uint32_t>;
   using AccountKey = std::tuple<double, double, AccountId>;
@@ -144,7 +175,7 @@ class FairShare {
     std::string user;
     double virtual_us = 0;
     Use use;
-    std::uint64_t held_millis = 0, most_millis = kNoCap;
+    Amounts held = {}, most = kNoCaps;
     struct Place {
       std::uint32_t queues = 0;
       std::set<AccountKey>::iterator at;  ///< while it has any
@@ -159,9 +190,11 @@ class FairShare {
     Use use;
     double user_now_us = 0;  ///< virtual time of its users
     std::uint64_t weight_millis = 1000;
-    std::uint64_t guaranteed_millis = 0;  ///< in force
+    std::uint32_t lend_percent = 100;
+    Amounts guaranteed = {};  ///< in force
+    Amounts kept = {};        ///< part of its guarantee that it does not lend
     double credit_us = 0;
-    std::uint64_t held_millis = 0, most_millis = kNoCap;
+    Amounts held = {}, most = kNoCaps;
     struct Place {
       std::set<AccountKey> order;
       std::set<TeamKey>::iterator at;  ///< while `order` has any
@@ -171,9 +204,10 @@ class FairShare {
     std::uint64_t reclaims = 0;
 
     bool HadWork(TimeMs now) const {
-      return queued != 0 || held_millis != 0 || now - wanted_at < kLendAfterMs;
+      return queued != 0 || held[kCores] != 0 || now - wanted_at < kLendAfterMs;
     }
-    bool IsMet() const { return guaranteed_millis == 0 || credit_us <= 0; }
+    bool IsMet() const { return guaranteed[kCores] == 0 || credit_us <= 0; }
+    bool Lacks(std::size_t resource) const { return held[resource] < guaranteed[resource]; }
   };
 
   static double Weighted(double us, const Team& team) {
@@ -187,6 +221,7 @@ class FairShare {
   }
   void TakeRules(Team& team);
   void TakeRules(Account& account);
+  std::optional<Refusal> KeptFrom(std::uint32_t team, const Amounts& used) const;
   /// Sums over the teams that had work lately, which have a share of the cores.
   struct Sums {
     double weights = 0, guaranteed_millis = 0;
@@ -220,7 +255,13 @@ class FairShare {
   double now_us_ = 0;     ///< virtual time of the teams
   double served_us_ = 0;  ///< charged to all since guarantees earned by it
   TimeMs advanced_at_ = 0;
-  std::uint64_t capacity_millis_ = 0, guaranteed_millis_ = 0, held_millis_ = 0;
+  Amounts capacity_ = {}, guaranteed_ = {};
+  Amounts used_ = {};                   ///< sum over the workers
+  std::vector<std::uint32_t> keepers_;  ///< teams that lend less than their whole guarantee
+  bool promises_ = false;               ///< some team is guaranteed GPUs or memory
 };
+
+/// FairShare::kNoCap where there is none.
+Amounts CapsOf(const model::TeamMost& most);
 
 }  // namespace patchbay::scheduler

@@ -3,45 +3,74 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "scheduler/policy/amounts.h"
 #include "scheduler/policy/fair_share.h"
+#include "scheduler/policy/resources.h"
 
 namespace patchbay::scheduler {
 
-/// The cores of a worker that each account with leases of it holds: one core for shards, and for
-/// tasks, which run one after another, the most that one of them needs. Few accounts have any.
+/// The resources of a worker that each account with leases of it holds: of each, the most that one
+/// of its shards and tasks, which run one after another, needs. Few accounts have any. The worker
+/// is used for the most that one of them holds.
 class Holders {
  public:
   struct Entry {
     AccountId account = 0;
     std::uint32_t tasks = 0, shards = 0;
-    std::uint32_t millis = 0;
+    Amounts held = {};
   };
 
-  /// Cores that the account would hold in addition with work of that need.
-  std::uint32_t More(AccountId account, std::uint32_t need_millis) const {
+  /// With what the account would hold in addition, and the worker be used for.
+  Claim ClaimOf(AccountId account, const Resources& need) const {
     const auto entry = Find(account);
-    const std::uint32_t held = entry == entries_.end() ? 0 : entry->millis;
-    return need_millis > held ? need_millis - held : 0;
+    Claim claim{AmountsOf(need)};
+    claim.more = entry == entries_.end() ? claim.need : Beyond(claim.need, entry->held);
+    claim.used = Beyond(claim.need, Used());
+    return claim;
   }
-  void Add(AccountId account, std::uint32_t need_millis, bool is_shard, FairShare& fair) {
-    const std::uint32_t more = More(account, need_millis);
+  /// The rule that forbids the account such work here.
+  std::optional<FairShare::Refusal> Forbids(AccountId account, const Resources& need,
+                                            const FairShare& fair) const {
+    const Claim claim = ClaimOf(account, need);
+    if (auto refusal = fair.Forbids(account, claim)) return refusal;
+    if (!fair.KeepsAny() || claim.used[kCores] != 0) return std::nullopt;
+    for (const Entry& entry : entries_) {
+      if (auto refusal = fair.Keeps(entry.account, account)) return refusal;
+    }
+    return std::nullopt;
+  }
+  bool Admits(AccountId account, const Resources& need, const FairShare& fair) const {
+    return !Forbids(account, need, fair).has_value();
+  }
+  void Add(AccountId account, const Resources& need, bool is_shard, FairShare& fair) {
+    const Claim claim = ClaimOf(account, need);
     auto entry = entries_.begin() + (Find(account) - entries_.cbegin());
     if (entry == entries_.end()) entry = entries_.insert(entry, {account});
-    entry->millis += more;
+    for (std::size_t of = 0; of < kResources; ++of) entry->held[of] += claim.more[of];
     ++(is_shard ? entry->shards : entry->tasks);
-    fair.Hold(account, more);
+    fair.Hold(account, claim);
   }
-  /// Its cores are freed with its last lease.
+  /// All that it holds is freed with its last lease.
   void Remove(AccountId account, bool is_shard, FairShare& fair) {
     const auto entry = entries_.begin() + (Find(account) - entries_.cbegin());
     --(is_shard ? entry->shards : entry->tasks);
     if (entry->tasks + entry->shards != 0) return;
-    fair.Release(account, entry->millis);
+    const Amounts held = entry->held, before = Used();
     entries_.erase(entry);
+    fair.Release(account, held, Beyond(before, Used()));
   }
   const std::vector<Entry>& entries() const { return entries_; }
+
+  Amounts Used() const {
+    Amounts most = {};
+    for (const Entry& entry : entries_) {
+      for (std::size_t of = 0; of < kResources; ++of) most[of] = std::max(most[of], entry.held[of]);
+    }
+    return most;
+  }
 
  private:
   std::vector<Entry>::const_iterator Find(AccountId account) const {

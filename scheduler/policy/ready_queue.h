@@ -55,20 +55,40 @@ class ReadyQueue {
   bool Push(const JobRank& rank, AccountId account, const Resources& need, const ReadyTask& task);
 
   /// The best rank among the lanes of the first account with any for which `fits(account, need)`,
-  /// or null.
+  /// or null. Work that meets a guarantee of GPUs or memory goes first.
   template <typename Fits>
   Lane* Best(const Fits& fits) {
     Lane* best = nullptr;
+    const auto shortly = ShortOf(fits);
+    const bool any_short = fair_.AnyShortInOrder([&](AccountId account) {
+      best = BestOf(account, shortly);
+      return best != nullptr;
+    });
+    if (any_short) return best;
     fair_.AnyInOrder([&](AccountId account) {
       best = BestOf(account, fits);
       return best != nullptr;
     });
     return best;
   }
+  /// The fit of work whose team holds less GPUs or memory for it than it is guaranteed.
+  template <typename Fits>
+  auto ShortOf(const Fits& fits) const {
+    return [this, &fits](AccountId account, const Resources& need) {
+      return fair_.IsShort(account, AmountsOf(need)) && fits(account, need);
+    };
+  }
   /// The same of those accounts alone.
   template <typename Fits>
   Lane* BestAmong(const std::vector<AccountId>& accounts, const Fits& fits) {
     Lane* best = nullptr;
+    const auto shortly = ShortOf(fits);
+    for (const AccountId account : accounts) {
+      if (!fair_.IsShort(account)) continue;
+      if (best != nullptr && !fair_.IsBefore(account, best->account)) continue;
+      if (Lane* const lane = BestOf(account, shortly); lane != nullptr) best = lane;
+    }
+    if (best != nullptr) return best;
     for (const AccountId account : accounts) {
       if (best != nullptr && !fair_.IsBefore(account, best->account)) continue;
       if (Lane* const lane = BestOf(account, fits); lane != nullptr) best = lane;

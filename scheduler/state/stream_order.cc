@@ -27,7 +27,7 @@ void StreamOrder::Refresh(JobId job, Stream* stream) {
   if (fresh) wanting = wanting_.emplace(job, WantingStream{}).first;
   WantingStream& one = wanting->second;
   one.stream = stream;
-  if (one.blocked || (one.capped && fair_.MayHold(one.account, 1))) {
+  if (one.blocked || (one.capped && fair_.MayHoldAny(one.account))) {
     one.blocked = one.capped = one.refused = false;
   }
   if (!fresh && one.rank == rank) return;

@@ -39,18 +39,25 @@ class StreamOrder {
   /// All are to be offered all workers again.
   void ForgetRefusals();
   bool empty() const { return wanting_.empty(); }
-  /// Calls visit(stream), the first to be served first, until it is true. It may change nothing of
+  /// Calls visit(stream), the first to be served first, until it is true; streams of GPU workers
+  /// twice where their team has less GPUs than it is guaranteed. It may change nothing of
   /// the order before it returns true.
   template <typename Visit>
   bool AnyInOrder(const Visit& visit) {
-    return fair_.AnyInOrder(
-        [&](AccountId account) {
-          for (const auto& [rank, wanting] : places_.at(account)) {
-            if (visit(*wanting)) return true;
-          }
-          return false;
-        },
-        WorkKind::kShards);
+    const auto any = [&](AccountId account, bool on_gpus) {
+      for (const auto& [rank, wanting] : places_.at(account)) {
+        const bool counts = !on_gpus || wanting->stream->numerics == Numerics::kCuda;
+        if (counts && visit(*wanting)) return true;
+      }
+      return false;
+    };
+    return fair_.AnyShortInOrder(
+               [&](AccountId account) {
+                 return fair_.IsShort(account, {0, 1, 0}) && any(account, true);
+               },
+               WorkKind::kShards) ||
+           fair_.AnyInOrder([&](AccountId account) { return any(account, false); },
+                            WorkKind::kShards);
   }
 
  private:

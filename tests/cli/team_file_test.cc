@@ -23,8 +23,9 @@ half_life: 12h
 lend_max: 500ms
 reclaim_after: 5s
 teams:
-  pathology: {guaranteed: {cores: 8}, most: {cores: 24.5, streams: 20, jobs: 500}, weight: 2}
-  radiology: {guaranteed: {cores: 30%}, users: {ann: {most: {cores: 4}}}}
+  pathology: {guaranteed: {cores: 8, gpus: 2}, most: {cores: 24.5, streams: 20, jobs: 500}, weight: 2}
+  radiology: {guaranteed: {cores: 30%}, lend: 25%, users: {ann: {most: {cores: 4, gpus: 1}}}}
+  oncology: {guaranteed: {memory: 1.5GiB}, most: {gpus: 0, memory: 256GiB}}
 default: {weight: 0.5, most: {cores: 4}}
 )",
                                  "teams.yaml");
@@ -42,6 +43,15 @@ default: {weight: 0.5, most: {cores: 4}}
   EXPECT_EQ(radiology.guaranteed.cpu_percent, 30u);
   EXPECT_EQ(radiology.users.at("ann").most.cpu_millis, 4'000u);
   EXPECT_EQ(policy->others->weight_millis, 500u);
+  EXPECT_EQ(pathology.guaranteed.gpus, 2u);
+  EXPECT_EQ(pathology.most.gpus, std::nullopt);
+  EXPECT_EQ(pathology.lend_percent, 100u);
+  EXPECT_EQ(radiology.lend_percent, 25u);
+  EXPECT_EQ(radiology.users.at("ann").most.gpus, 1u);
+  const model::TeamRules& oncology = policy->teams.at("oncology");
+  EXPECT_EQ(oncology.guaranteed.memory_bytes, 3ull << 29);
+  EXPECT_EQ(oncology.most.gpus, 0u);
+  EXPECT_EQ(oncology.most.memory_bytes, 256ull << 30);
 }
 
 TEST(TeamFile, KeysWithoutATeamAreRefusedOnlyIfItSaysSo) {
@@ -53,8 +63,7 @@ TEST(TeamFile, KeysWithoutATeamAreRefusedOnlyIfItSaysSo) {
 TEST(TeamFile, UnknownKeysAreNamedWithTheirLine) {
   ExpectRefused("teams:\n  a: {wieght: 2}\n", "teams.yaml:2: unknown key 'teams.a.wieght'");
   ExpectRefused("half_live: 1h\n", "did you mean 'half_life'");
-  ExpectRefused("teams:\n  a: {most: {gpus: 2}}\n",
-                "teams.yaml:2: unknown key 'teams.a.most.gpus'");
+  ExpectRefused("teams:\n  a: {most: {gpu: 2}}\n", "did you mean 'gpus'");
 }
 
 TEST(TeamFile, NegativeAndAbsurdNumbersAreRefused) {
@@ -65,6 +74,18 @@ TEST(TeamFile, NegativeAndAbsurdNumbersAreRefused) {
   }
   ExpectRefused("teams:\n  a: {most: {jobs: -1}}\n", "key 'teams.a.most.jobs'");
   ExpectRefused("teams:\n  a: {most: {cores: 50%}}\n", "key 'teams.a.most.cores'");
+  for (const char* gpus : {"-1", "1.5", "x", "50%"}) {
+    ExpectRefused(std::string("teams:\n  a: {most: {gpus: ") + gpus + "}}\n",
+                  "teams.yaml:2: key 'teams.a.most.gpus'");
+  }
+  for (const char* memory : {"0GiB", "-1GiB", "8", "8 GiB", "8GB", "2000000TiB", "x", "''"}) {
+    ExpectRefused(std::string("teams:\n  a: {guaranteed: {memory: ") + memory + "}}\n",
+                  "teams.yaml:2: key 'teams.a.guaranteed.memory'");
+  }
+  for (const char* lend : {"101%", "-1%", "50", "0.5%", "x"}) {
+    ExpectRefused(std::string("teams:\n  a: {lend: ") + lend + "}\n",
+                  "teams.yaml:2: key 'teams.a.lend'");
+  }
   ExpectRefused("teams:\n  a: {weight: 0}\n", "key 'teams.a.weight'");
   ExpectRefused("teams:\n  a: {weight: -2}\n", "key 'teams.a.weight'");
   for (const char* time : {"-1h", "59s", "31d", "1y", "h", "1", "1h30m"}) {

@@ -48,7 +48,7 @@ class LendRun {
     Tell(kLendOperator, protocol::ApplyTeams{DumpJson(JsonOf(policy_)), "", ""});
     Submit(kBorrower);
     Pass(dice_.Between(1'000, 25'000));
-    if (Count(true) != cores_) Broken("idle cores are not lent");
+    if (Count(true) != lent_) Broken("idle cores are not lent");
     owner_came_ = now_;
     Submit(kOwner);
     Pass(std::max<TimeMs>(policy_.reclaim_after_ms, kHandedBackMs) + kHandedBackMs);
@@ -60,7 +60,7 @@ class LendRun {
     Tell(kOwner, protocol::CancelJob{job_of_[kOwner]});
     owner_came_ = 0;
     Pass(kLentAgainMs);
-    if (Count(true) != cores_) Broken("cores that nobody wants any more are not lent again");
+    if (Count(true) != lent_) Broken("cores that nobody wants any more are not lent again");
     return result_;
   }
 
@@ -77,6 +77,10 @@ class LendRun {
     model::TeamRules& owner = policy_.teams["owner"];
     owner.weight_millis = static_cast<std::uint32_t>(dice_.Between(1, 3)) * 1000;
     if (dice_.Chance(0.5)) owner.guaranteed.cpu_millis = 1000 * (1 + dice_.Below(cores_ - 1));
+    Dice more(result_.seed + (1ull << 42));  // runs in which all is lent are as before
+    if (more.Chance(0.5)) owner.lend_percent = static_cast<std::uint32_t>(more.Below(4)) * 25;
+    kept_millis_ = owner.guaranteed.cpu_millis * (100 - owner.lend_percent) / 100;
+    lent_ = (cores_ * 1000 - kept_millis_) / 1000;
     const std::uint64_t weights = policy_.teams["borrower"].weight_millis + owner.weight_millis;
     owed_ = std::max<std::size_t>(cores_ * owner.weight_millis / weights,
                                   owner.guaranteed.cpu_millis / 1000);
@@ -115,10 +119,18 @@ class LendRun {
     for (const auto& queue : running_) lent += !queue.empty() && queue.front().borrowed ? 1 : 0;
     return borrowed ? lent : cores_ - lent;
   }
+  /// Cores that the owner does not lend are idle, or its own.
+  void CheckKept() {
+    std::size_t owners = 0;
+    for (const auto& queue : running_) owners += !queue.empty() && !queue.front().borrowed ? 1 : 0;
+    const std::size_t used = std::max<std::size_t>(owners * 1000, kept_millis_);
+    if (Count(true) * 1000 + used > cores_ * 1000) Broken("a core is lent that its owner keeps");
+  }
   void Pass(TimeMs ms) {
     for (const TimeMs end = now_ + ms; now_ < end && result_.violation.empty(); now_ += 10) {
       for (const SendAction& send : std::exchange(inbox_, {})) Deliver(send);
       for (std::size_t i = 0; i < cores_; ++i) Work(i);
+      CheckKept();
       if (now_ % 100 == 0) scheduler_.Tick(now_);
       if (now_ % 500 == 0) Beat();
     }
@@ -187,6 +199,7 @@ class LendRun {
   RunResult result_;
   model::TeamPolicy policy_;
   std::size_t cores_ = 0, owed_ = 0, returned_ = 0;
+  std::size_t kept_millis_ = 0, lent_ = 0;     ///< the owner's; cores for the borrower
   std::vector<std::vector<Running>> running_;  ///< by worker; the first one runs
   std::map<PeerId, JobId> job_of_;
   std::vector<SendAction> inbox_;

@@ -172,7 +172,8 @@ class WhyRun {
       return true;
     }
     if (const std::string key = After(starts, "with more as "); !key.empty()) {
-      model::TeamRules& rules = site.policy().teams.at(After(key + " ", "teams.").substr(0, 5));
+      const std::string whose = After(key + " ", "teams.").substr(0, 5);
+      model::TeamRules& rules = site.policy().teams.at(whose);
       const std::string user = site.users()[job.user].name;
       if (key == StrCat("teams.", team, ".users.", user, ".most.cores")) {
         rules.users.at(user).most.cpu_millis.reset();
@@ -180,6 +181,14 @@ class WhyRun {
         rules.most.cpu_millis.reset();
       } else if (key == StrCat("teams.", team, ".most.streams")) {
         rules.most.streams.reset();
+      } else if (key == StrCat("teams.", team, ".most.gpus")) {
+        rules.most.gpus.reset();
+      } else if (key == StrCat("teams.", team, ".most.memory")) {
+        rules.most.memory_bytes.reset();
+      } else if (key == StrCat("teams.", team, ".users.", user, ".most.gpus")) {
+        rules.users.at(user).most.gpus.reset();
+      } else if (key == StrCat("teams.", whose, ".lend") && whose != team) {
+        rules.lend_percent = 100;
       } else {
         return false;
       }

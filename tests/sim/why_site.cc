@@ -27,6 +27,7 @@ const char* NameOfClass(Numerics numerics) {
 
 Site::Site(std::uint64_t seed)
     : dice_(seed),
+      rules_of_all_(Dice(seed + (1ull << 41)).Chance(0.5)),
       scheduler_({}, [this](SendAction&& send) { inbox_.push_back(std::move(send)); }) {
   if (!scheduler_.Start(now_).ok()) broken_ = "the scheduler does not start";
   for (std::size_t u = 0; u < 3; ++u) {
@@ -199,7 +200,23 @@ void Site::DrawPolicy() {
     rules.users[user.name].most.cpu_millis = cap();
     if (dice_.Chance(0.3)) rules.most.streams = static_cast<std::uint32_t>(dice_.Between(1, 2));
   }
+  if (rules_of_all_) DrawMoreRules();
   ApplyPolicy();
+}
+
+/// Rules of GPUs, memory and lending, in a half of the runs: the others draw as before.
+void Site::DrawMoreRules() {
+  for (auto& [team, rules] : policy_.teams) {
+    if (dice_.Chance(0.5)) rules.most.gpus = static_cast<std::uint32_t>(dice_.Between(1, 2));
+    if (dice_.Chance(0.3)) rules.most.memory_bytes = 256 * kMib * dice_.Between(1, 8);
+    if (rules.most.gpus && dice_.Chance(0.5)) rules.guaranteed.gpus = 1;
+    for (auto& [name, user] : rules.users) {
+      if (dice_.Chance(0.3)) user.most.gpus = 1;
+    }
+    if (dice_.Chance(0.5)) continue;
+    rules.guaranteed.cpu_millis = 1000;
+    rules.lend_percent = static_cast<std::uint32_t>(50 * dice_.Below(2));
+  }
 }
 
 void Site::ApplyPolicy() { Change(protocol::ApplyTeams{DumpJson(JsonOf(policy_)), "", ""}); }

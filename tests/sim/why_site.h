@@ -101,6 +101,7 @@ class Site {
   void Submit();
   void Restart();
   void DrawPolicy();
+  void DrawMoreRules();
   void FinishOne();
   void FinishTask(SiteWorker& worker, const TaskLease& lease, bool fails);
   void FinishShard(SiteWorker& worker, const ShardLease& lease);
@@ -109,6 +110,7 @@ class Site {
   JobId SomeJob();
 
   Dice dice_;
+  const bool rules_of_all_;
   scheduler::InProcessScheduler scheduler_;
   std::deque<scheduler::SendAction> inbox_;
   bool delivers_ = false;

@@ -20,6 +20,7 @@ using config::Key;
 using config::KeyType;
 
 constexpr double kMostCores = 1'000'000;
+constexpr double kMostBytes = 0x1p60;
 
 /// The number at the beginning of the text, and its unit; nothing when it is negative or none.
 std::optional<std::pair<double, std::string_view>> NumberAndUnit(std::string_view text) {
@@ -68,18 +69,55 @@ Key Cores(bool may_be_percent) {
   return key;
 }
 
+Key Lend() {
+  Key key{.name = "lend", .fallback = "100%"};
+  key.check = [](const Json& value) -> Status {
+    const auto parts = NumberAndUnit(value.get_ref<const std::string&>());
+    const bool fits = parts.has_value() && parts->second == "%" && parts->first <= 100 &&
+                      parts->first == std::floor(parts->first);
+    return fits ? absl::OkStatus() : InvalidArgument("expected whole percents, 0% to 100%");
+  };
+  return key;
+}
+
+/// Bytes of "256GiB".
+std::optional<double> Bytes(std::string_view text) {
+  static const std::map<std::string_view, double> units = {
+      {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  const auto parts = NumberAndUnit(text);
+  if (!parts.has_value()) return std::nullopt;
+  const auto unit = units.find(parts->second);
+  return unit == units.end() ? std::nullopt : std::optional(parts->first * unit->second);
+}
+
+Key Memory() {
+  Key key{.name = "memory"};
+  key.check = [](const Json& value) -> Status {
+    const auto bytes = Bytes(value.get_ref<const std::string&>());
+    if (bytes.has_value() && *bytes >= 1 && *bytes <= kMostBytes) return absl::OkStatus();
+    return InvalidArgument("expected an amount of memory above 0, such as 512MiB, 256GiB or 2TiB");
+  };
+  return key;
+}
+
 Key Count(const char* name) { return {.name = name, .type = KeyType::kInt, .min = 0, .max = 1e6}; }
 
 std::vector<Key> RulesKeys() {
-  const Key user_most{
-      .name = "most", .type = KeyType::kMap, .optional = true, .members = {Cores(false)}};
+  const Key user_most{.name = "most",
+                      .type = KeyType::kMap,
+                      .optional = true,
+                      .members = {Cores(false), Count("gpus"), Memory()}};
   const Key user{.name = "user", .type = KeyType::kMap, .members = {user_most}};
-  return {{.name = "guaranteed", .type = KeyType::kMap, .optional = true, .members = {Cores(true)}},
+  return {{.name = "guaranteed",
+           .type = KeyType::kMap,
+           .optional = true,
+           .members = {Cores(true), Count("gpus"), Memory()}},
           {.name = "most",
            .type = KeyType::kMap,
            .optional = true,
-           .members = {Cores(false), Count("jobs"), Count("streams")}},
+           .members = {Cores(false), Count("gpus"), Memory(), Count("jobs"), Count("streams")}},
           {.name = "weight", .type = KeyType::kFloat, .fallback = 1, .min = 0.001, .max = 1000},
+          Lend(),
           {.name = "users", .type = KeyType::kNamed, .members = {user}}};
 }
 
@@ -102,6 +140,11 @@ std::uint32_t Millis(double number) {
   return static_cast<std::uint32_t>(std::lround(number * 1000));
 }
 
+std::optional<std::uint64_t> MemoryOf(const Json& given) {
+  if (!given.contains("memory")) return std::nullopt;
+  return static_cast<std::uint64_t>(*Bytes(given["memory"].get_ref<const std::string&>()));
+}
+
 std::optional<std::uint32_t> CountOf(const Json& most, const char* name) {
   if (!most.contains(name)) return std::nullopt;
   return most[name].get<std::uint32_t>();
@@ -114,23 +157,37 @@ model::TeamMost MostOf(const Json& rules) {
   if (given.contains("cores")) {
     most.cpu_millis = Millis(NumberAndUnit(given["cores"].get_ref<const std::string&>())->first);
   }
+  most.gpus = CountOf(given, "gpus");
+  most.memory_bytes = MemoryOf(given);
   most.jobs = CountOf(given, "jobs");
   most.streams = CountOf(given, "streams");
   return most;
 }
 
-model::TeamRules RulesOf(const Json& given) {
-  model::TeamRules rules;
-  if (given.contains("guaranteed") && given["guaranteed"].contains("cores")) {
-    const auto parts = *NumberAndUnit(given["guaranteed"]["cores"].get_ref<const std::string&>());
+model::TeamGuarantee GuaranteeOf(const Json& rules) {
+  model::TeamGuarantee guaranteed;
+  if (!rules.contains("guaranteed")) return guaranteed;
+  const Json& given = rules["guaranteed"];
+  if (given.contains("cores")) {
+    const auto parts = *NumberAndUnit(given["cores"].get_ref<const std::string&>());
     if (parts.second.empty()) {
-      rules.guaranteed.cpu_millis = Millis(parts.first);
+      guaranteed.cpu_millis = Millis(parts.first);
     } else {
-      rules.guaranteed.cpu_percent = static_cast<std::uint32_t>(parts.first);
+      guaranteed.cpu_percent = static_cast<std::uint32_t>(parts.first);
     }
   }
+  guaranteed.gpus = CountOf(given, "gpus").value_or(0);
+  guaranteed.memory_bytes = MemoryOf(given).value_or(0);
+  return guaranteed;
+}
+
+model::TeamRules RulesOf(const Json& given) {
+  model::TeamRules rules;
+  rules.guaranteed = GuaranteeOf(given);
   rules.most = MostOf(given);
   rules.weight_millis = Millis(given["weight"].get<double>());
+  rules.lend_percent =
+      static_cast<std::uint32_t>(NumberAndUnit(given["lend"].get_ref<const std::string&>())->first);
   if (!given.contains("users")) return rules;
   for (const auto& [name, user] : given["users"].items()) rules.users[name].most = MostOf(user);
   return rules;

@@ -1,4 +1,8 @@
 // patchbay teams check|apply|show: shares of the cluster.
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/teams/team_file.h"
@@ -13,6 +17,30 @@ namespace {
 /// "8.0"; `none` for 0.
 std::string CoresText(std::uint64_t millis, const char* none) {
   return millis == 0 ? none : Fixed(static_cast<double>(millis) / 1000, 1);
+}
+
+/// "8.0, 2 GPUs, 64.0 GiB", without what is 0; `none` for nothing.
+std::string AmountsText(std::uint64_t millis, std::uint64_t gpus, std::uint64_t bytes,
+                        const char* none) {
+  std::vector<std::string> parts;
+  if (millis != 0) parts.push_back(CoresText(millis, none));
+  if (gpus != 0) parts.push_back(Counted(gpus, "GPU", "GPUs"));
+  if (bytes != 0) parts.push_back(HumanBytes(bytes));
+  return parts.empty() ? none : StrJoin(parts, ", ");
+}
+
+std::string GuaranteedText(const protocol::TeamRow& row) {
+  const std::string text =
+      AmountsText(row.guaranteed_cpu_millis, row.guaranteed_gpus, row.guaranteed_memory_bytes, "-");
+  return row.lend_percent == 100 ? text : StrCat(text, ", lends ", row.lend_percent, " %");
+}
+
+std::string MostText(const protocol::TeamRow& row) {
+  const auto gpus = static_cast<std::uint64_t>(std::max<std::int64_t>(row.most_gpus, 0));
+  const std::string text =
+      AmountsText(row.most_cpu_millis, gpus, row.most_memory_bytes, row.most_gpus == 0 ? "" : "-");
+  if (row.most_gpus != 0) return text;
+  return text.empty() ? "no GPU" : text + ", no GPU";
 }
 
 void Warn(Terminal& terminal, const std::vector<std::string>& warnings) {
@@ -70,9 +98,9 @@ class TeamsShowCommand final : public Command {
         {"team", "user", "guaranteed", "most", "weight", "wants", "has", "core hours", "jobs"}};
     for (const protocol::TeamRow& row : teams.rows) {
       rows.push_back(
-          {row.team, row.user.empty() ? "-" : row.user, CoresText(row.guaranteed_cpu_millis, "-"),
-           CoresText(row.most_cpu_millis, "-"), Fixed(row.weight_millis / 1000.0, 3),
-           CoresText(row.wanted_cpu_millis, "0"), CoresText(row.held_cpu_millis, "0"),
+          {row.team, row.user.empty() ? "-" : row.user, GuaranteedText(row), MostText(row),
+           Fixed(row.weight_millis / 1000.0, 3), CoresText(row.wanted_cpu_millis, "0"),
+           AmountsText(row.held_cpu_millis, row.held_gpus, row.held_memory_bytes, "0"),
            Fixed(static_cast<double>(row.used_cpu_ms) / 3.6e6, 2), StrCat(row.jobs_open)});
     }
     for (const std::string& line : FormatTable(rows)) session.terminal.Say(line);

@@ -42,6 +42,12 @@ Status CheckTeam(const std::string& team, const TeamRules& rules) {
   if (rules.most.cpu_millis && *rules.most.cpu_millis < guaranteed.cpu_millis) {
     return refuse("most.cores is below guaranteed.cores");
   }
+  if (rules.most.gpus && *rules.most.gpus < guaranteed.gpus) {
+    return refuse("most.gpus is below guaranteed.gpus");
+  }
+  if (rules.most.memory_bytes && *rules.most.memory_bytes < guaranteed.memory_bytes) {
+    return refuse("most.memory is below guaranteed.memory");
+  }
   if (rules.users.size() > kMaxTeamUsers) {
     return refuse("it has more than ", kMaxTeamUsers, " users");
   }

@@ -16,28 +16,33 @@ namespace patchbay::model {
 inline constexpr char kDefaultTeam[] = "default";
 inline constexpr std::size_t kMaxTeams = 256, kMaxTeamUsers = 4'096;
 
-/// Cores that a team gets before all others, while it has work for them: a number, or a part of
-/// the cores that are up.
+/// Resources that a team gets before all others, while it has work for them. Cores: a number, or a
+/// part of the cores that are up.
 struct TeamGuarantee {
   std::uint32_t cpu_millis = 0;
   std::uint32_t cpu_percent = 0;  ///< part of what is up; not with cpu_millis
+  std::uint32_t gpus = 0;
+  std::uint64_t memory_bytes = 0;
 
   bool operator==(const TeamGuarantee&) const = default;
   static constexpr auto Fields() {
     using T = TeamGuarantee;
     return AsObject(Field("cpu_millis", &T::cpu_millis),
-                    Field("cpu_percent", &T::cpu_percent).Within(0, 100));
+                    Field("cpu_percent", &T::cpu_percent).Within(0, 100), Field("gpus", &T::gpus),
+                    Field("memory_bytes", &T::memory_bytes));
   }
 };
 
 /// The most that a team, or a user of it, has at a time; unset: no cap.
 struct TeamMost {
-  std::optional<std::uint32_t> cpu_millis = {}, streams = {}, jobs = {};
+  std::optional<std::uint32_t> cpu_millis = {}, gpus = {}, streams = {}, jobs = {};
+  std::optional<std::uint64_t> memory_bytes = {};
 
   bool operator==(const TeamMost&) const = default;
   static constexpr auto Fields() {
     using T = TeamMost;
-    return AsObject(Field("cpu_millis", &T::cpu_millis), Field("streams", &T::streams),
+    return AsObject(Field("cpu_millis", &T::cpu_millis), Field("gpus", &T::gpus),
+                    Field("memory_bytes", &T::memory_bytes), Field("streams", &T::streams),
                     Field("jobs", &T::jobs));
   }
 };
@@ -54,6 +59,7 @@ struct TeamRules {
   TeamGuarantee guaranteed = {};
   TeamMost most = {};
   std::uint32_t weight_millis = 1000;  ///< share of what is beyond guarantees; 1000 = weight 1
+  std::uint32_t lend_percent = 100;    ///< part of its guarantee that others may have while idle
   std::map<std::string, TeamUser> users = {};
 
   bool operator==(const TeamRules&) const = default;
@@ -61,6 +67,7 @@ struct TeamRules {
     using T = TeamRules;
     return AsObject(Field("guaranteed", &T::guaranteed), Field("most", &T::most),
                     Field("weight_millis", &T::weight_millis).Within(1, 1'000'000),
+                    Field("lend_percent", &T::lend_percent).Within(0, 100),
                     Field("users", &T::users));
   }
 };

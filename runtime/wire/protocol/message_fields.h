@@ -73,7 +73,10 @@
 #define PATCHBAY_TEAM_ROW_FIELDS(F) F(team, Team) F(user, User) \
   F(guaranteed_cpu_millis, GuaranteedCpuMillis) F(most_cpu_millis, MostCpuMillis) \
   F(weight_millis, WeightMillis) F(wanted_cpu_millis, WantedCpuMillis) \
-  F(held_cpu_millis, HeldCpuMillis) F(used_cpu_ms, UsedCpuMs) F(jobs_open, JobsOpen)
+  F(held_cpu_millis, HeldCpuMillis) F(used_cpu_ms, UsedCpuMs) F(jobs_open, JobsOpen) \
+  F(guaranteed_gpus, GuaranteedGpus) F(most_gpus, MostGpus) F(held_gpus, HeldGpus) \
+  F(guaranteed_memory_bytes, GuaranteedMemoryBytes) F(most_memory_bytes, MostMemoryBytes) \
+  F(held_memory_bytes, HeldMemoryBytes) F(lend_percent, LendPercent)
 #define PATCHBAY_USAGE_ROW_FIELDS(F) F(hour, Hour) F(team, Team) F(user, User) F(job, Job) \
   F(counted, Counted) F(wasted, Wasted)
 #define PATCHBAY_LOGS_FETCHED_LINE_FIELDS(F) F(sequence, Sequence) F(at, At) F(text, Text) \

@@ -897,6 +897,13 @@ struct TeamRow {
   heldCpuMillis @6 :UInt64;
   usedCpuMs @7 :UInt64;       # processor time, decayed
   jobsOpen @8 :UInt32;
+  guaranteedGpus @9 :UInt64;
+  mostGpus @10 :Int64 = -1;   # -1: no cap
+  heldGpus @11 :UInt64;
+  guaranteedMemoryBytes @12 :UInt64;
+  mostMemoryBytes @13 :UInt64;      # 0: no cap
+  heldMemoryBytes @14 :UInt64;
+  lendPercent @15 :UInt32 = 100;    # part of its guarantee that others may have while it is idle
 }
 
 # For members their own team by user, for operators everything.

@@ -224,6 +224,13 @@ struct TeamRow {
   std::uint64_t wanted_cpu_millis = 0, held_cpu_millis = 0;
   std::uint64_t used_cpu_ms = 0;  ///< processor time, decayed
   std::uint32_t jobs_open = 0;
+  std::uint64_t guaranteed_gpus = 0;
+  std::int64_t most_gpus = -1;  ///< -1: no cap
+  std::uint64_t held_gpus = 0;
+  std::uint64_t guaranteed_memory_bytes = 0, most_memory_bytes = 0;  ///< most 0: no cap
+  std::uint64_t held_memory_bytes = 0;
+  std::uint32_t lend_percent =
+      100;  ///< part of its guarantee that others may have while it is idle
   bool operator==(const TeamRow&) const = default;
 };
 /// The answer to DescribeTeams: for members their own team by user, for operators everything.

@@ -233,6 +233,57 @@ TEST_F(Causes, CapsUntilTheyAreRaised) {
   EXPECT_TRUE(Starts(job));
 }
 
+TEST_F(Causes, CapsOfGpusAndMemoryUntilTheyAreRaised) {
+  rig.Join(kAnn, Role::kSubmitter, "ann", "path");
+  rig.AddAgent(2, 1, 2);
+  rig.AddGpuWorker(0);
+  rig.AddGpuWorker(1);
+  model::TeamPolicy policy;
+  auto& rules = policy.teams["path"];
+  rules.most.gpus = 1;
+  rules.users["ann"].most.memory_bytes = 1 << 20;
+  Apply(policy);
+  SubmitNeeding("a", {1000, 1, 600 << 10}, kAnn);
+  const JobId gpu = SubmitNeeding("b", {1000, 1, 0}, kAnn);
+  EXPECT_EQ(Why(gpu).cause, "cap_team");
+  EXPECT_EQ(Fact(Why(gpu), "held by"), "team path has 1 of at most 1 GPUs");
+  EXPECT_NE(Fact(Why(gpu), "starts").find("teams.path.most.gpus"), std::string::npos);
+  const JobId large = SubmitNeeding("c", {1000, 0, 600 << 10}, kAnn);
+  EXPECT_FALSE(Starts(large));
+  rules.users["ann"].most.memory_bytes = 500 << 10;
+  Apply(policy);
+  EXPECT_FALSE(Starts(gpu));
+  rules.most.gpus = 2;
+  Apply(policy);
+  EXPECT_TRUE(Starts(gpu));
+}
+
+TEST_F(Causes, ShareUntilATeamLendsWhatItKeeps) {
+  rig.Join(kAnn, Role::kSubmitter, "ann", "path");
+  rig.Join(kBob, Role::kSubmitter, "bob", "rad");
+  rig.AddAgent(2);
+  rig.AddWorker(0);
+  rig.AddWorker(1);
+  model::TeamPolicy policy;
+  policy.teams["rad"];
+  auto& keeper = policy.teams["path"];
+  keeper.guaranteed.cpu_millis = 1'000;
+  keeper.lend_percent = 0;
+  Apply(policy);
+  EXPECT_TRUE(Starts(SubmitNeeding("a", {1000, 0, 0}, kBob)));
+  const JobId job = SubmitNeeding("b", {1000, 0, 0}, kBob);
+  Stands(job, "share");
+  EXPECT_EQ(Fact(Why(job), "held by"), "team path does not lend 1.0 cores");
+  EXPECT_NE(Fact(Why(job), "starts").find("teams.path.lend"), std::string::npos);
+  const JobId owners = SubmitNeeding("c", {1000, 0, 0}, kAnn);
+  EXPECT_TRUE(Starts(owners)) << "the core is there at once";
+  rig.Tell(kAnn, protocol::CancelJob{owners});
+  EXPECT_FALSE(Starts(job));
+  keeper.lend_percent = 100;
+  Apply(policy);
+  EXPECT_TRUE(Starts(job));
+}
+
 TEST_F(Causes, SayThatGuaranteesAreScaledDown) {
   rig.AddAgent(1);
   rig.AddWorker();

@@ -226,5 +226,47 @@ TEST_F(Teams, ACapHoldsOverARestart) {
   EXPECT_GE(RowOf("rad").held_cpu_millis, 1'000u) << "the other worker is free for others";
 }
 
+TEST_F(Teams, GpusGoFirstToTheTeamThatIsGuaranteedThem) {
+  policy.teams["rad"].guaranteed.gpus = 1;
+  policy.teams["path"].most.memory_bytes = 1 << 20;
+  ASSERT_EQ(Apply(), "");
+  const auto submit = [&](const std::string& key, PeerId peer) {
+    protocol::SubmitJob submit;
+    submit.submission_key = key;
+    submit.kind = "batch";
+    submit.root.op = "root";
+    submit.root.resources = {1000, 1, 1 << 10};
+    rig.Tell(peer, submit);
+    const auto* submitted = rig.Find<protocol::JobSubmitted>();
+    return submitted == nullptr ? 0 : submitted->job;
+  };
+  for (const char* key : {"a", "b", "c"}) submit(key, kAnn);
+  const JobId bobs = submit("a", kBob);
+  rig.AddAgent(1, 1, 1);
+  rig.Pass(200, {CoreRig::kAgent});  // guarantees are of what is up at the last tick
+  rig.AddGpuWorker(0);
+  ASSERT_FALSE(rig.Granted().empty());
+  EXPECT_EQ(rig.Granted()[0].task.job, bobs);
+  const protocol::TeamRow row = RowOf("rad");
+  EXPECT_EQ(row.guaranteed_gpus, 1u);
+  EXPECT_EQ(row.held_gpus, 1u);
+  EXPECT_EQ(row.held_memory_bytes, 1u << 10);
+  EXPECT_EQ(row.most_gpus, -1);
+  EXPECT_EQ(RowOf("path").most_memory_bytes, 1u << 20);
+}
+
+TEST_F(Teams, ATeamWithoutGpusIsRefusedWorkThatNeedsOne) {
+  policy.teams["path"].most.gpus = 0;
+  ASSERT_EQ(Apply(), "");
+  protocol::SubmitJob submit;
+  submit.submission_key = submit.kind = "batch";
+  submit.root.op = "root";
+  submit.root.resources = {1000, 1, 0};
+  rig.Tell(kAnn, submit);
+  EXPECT_NE(Refused().find("team path: it may have 0 GPUs"), std::string::npos) << Refused();
+  EXPECT_NE(rig.Submit("one", "noop", 0, kAnn), 0u);
+  EXPECT_EQ(RowOf("path").most_gpus, 0);
+}
+
 }  // namespace
 }  // namespace patchbay::scheduler

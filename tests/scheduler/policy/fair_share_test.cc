@@ -18,6 +18,8 @@ namespace patchbay::scheduler {
 namespace {
 
 constexpr std::int64_t kUnitUs = 10'000;
+/// A core that nobody else is on.
+constexpr Claim kCore = {{1'000}, {1'000}, {1'000}};
 
 /// Cores that take one unit of work at a time, all in step, for users with a demand each.
 class Cluster {
@@ -33,7 +35,7 @@ class Cluster {
   /// Runs for so long, and forgets what was made before.
   void Run(TimeMs ms) {
     for (User& user : users_) user.made = 0;
-    fair.SetCapacity(cores_ * 1000);
+    fair.SetCapacity({cores_ * 1000ull, 0, 0});
     for (const TimeMs end = now_ + ms; now_ < end; now_ += kUnitUs / 1000) Step();
     ran_ms_ = ms;
     EXPECT_TRUE(fair.IsSound());
@@ -75,7 +77,7 @@ class Cluster {
     for (std::uint32_t core = 0; core < cores_; ++core) {
       AccountId next = kNoAccount;
       fair.AnyInOrder([&](AccountId id) {
-        if (!fair.MayHold(id, 1000)) return false;
+        if (!fair.MayHold(id, kCore)) return false;
         next = id;
         return true;
       });
@@ -84,7 +86,7 @@ class Cluster {
       // Estimates are wrong; the charge is not.
       running.push_back({next, kUnitUs / 2 + static_cast<std::int64_t>(++drawn_ * 7919 % kUnitUs)});
       fair.Grant(next, running.back().estimate_us);
-      fair.Hold(next, 1000);
+      fair.Hold(next, kCore);
       user.backlog -= 1;
       ++user.made;
       Queue(user);
@@ -92,7 +94,7 @@ class Cluster {
     for (const auto& [id, estimate_us] : running) {
       fair.Refund(id, estimate_us);
       fair.Charge(id, kUnitUs);
-      fair.Release(id, 1000);
+      fair.Release(id, kCore.more, kCore.used);
     }
   }
 
@@ -233,15 +235,95 @@ TEST(FairShare, GuaranteesBeyondTheWholeAreScaledAndSaid) {
   policy.teams["path"].guaranteed.cpu_millis = 6'000;
   policy.teams["rad"].guaranteed.cpu_percent = 50;
   fair.SetPolicy(policy);
-  fair.SetCapacity(8'000);
+  fair.SetCapacity({8'000, 0, 0});
   EXPECT_TRUE(fair.IsScaled());
   const auto rows = fair.Standings();
   ASSERT_EQ(rows.size(), 3u) << "the default team is the first";
-  EXPECT_EQ(rows[1].guaranteed_millis, 4'800u);
-  EXPECT_EQ(rows[2].guaranteed_millis, 3'200u);
-  fair.SetCapacity(12'000);
+  EXPECT_EQ(rows[1].guaranteed[kCores], 4'800u);
+  EXPECT_EQ(rows[2].guaranteed[kCores], 3'200u);
+  fair.SetCapacity({12'000, 0, 0});
   EXPECT_FALSE(fair.IsScaled());
-  EXPECT_EQ(fair.Standings()[2].guaranteed_millis, 6'000u);
+  EXPECT_EQ(fair.Standings()[2].guaranteed[kCores], 6'000u);
+}
+
+TEST(FairShare, CapsOfGpusAndMemoryKeepOutOnlyWorkThatNeedsThem) {
+  using By = FairShare::Refusal::By;
+  constexpr Claim kGpu = {{1'000, 1, 0}, {1'000, 1, 0}}, kLarge = {{1'000, 0, 8}, {1'000, 0, 8}};
+  FairShare fair;
+  model::TeamPolicy policy;
+  policy.teams["path"].most.gpus = 1;
+  policy.teams["path"].users["ann"].most.memory_bytes = 10;
+  policy.teams["rad"].most.gpus = 0;
+  fair.SetPolicy(policy);
+  const AccountId ann = fair.Of("path", "ann"), eve = fair.Of("rad", "eve");
+  EXPECT_TRUE(fair.MayHold(ann, kGpu));
+  EXPECT_FALSE(fair.MayHold(eve, kGpu)) << "a cap of none";
+  EXPECT_TRUE(fair.MayHold(eve, kCore));
+  fair.Hold(ann, kGpu);
+  const auto refusal = fair.Forbids(ann, kGpu);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->by, By::kTeamCap);
+  EXPECT_EQ(refusal->resource, kGpus);
+  EXPECT_EQ(refusal->held, 1u);
+  EXPECT_EQ(refusal->most, 1u);
+  EXPECT_TRUE(fair.MayHold(ann, {{1'000, 1, 0}, {0, 0, 0}})) << "on the GPU that it has";
+  fair.Hold(ann, kLarge);
+  const auto large = fair.Forbids(ann, kLarge);
+  ASSERT_TRUE(large.has_value());
+  EXPECT_EQ(large->by, By::kUserCap);
+  EXPECT_EQ(large->resource, kMemory);
+  EXPECT_TRUE(fair.MayHold(ann, kCore)) << "it needs no memory";
+}
+
+TEST(FairShare, AGuaranteeOfGpusIsShortUntilTheTeamHoldsIt) {
+  FairShare fair;
+  model::TeamPolicy policy;
+  policy.teams["path"].guaranteed.gpus = 2;
+  policy.teams["rad"].guaranteed.gpus = 6;
+  fair.SetPolicy(policy);
+  fair.SetCapacity({8'000, 4, 0});
+  EXPECT_TRUE(fair.IsScaled(kGpus));
+  EXPECT_FALSE(fair.IsScaled(kCores));
+  const AccountId ann = fair.Of("path", "ann"), bob = fair.Of("rad", "bob");
+  const AccountId eve = fair.Of("", "eve");
+  EXPECT_TRUE(fair.IsShort(ann, {1'000, 1, 0}));
+  EXPECT_FALSE(fair.IsShort(ann, {1'000, 0, 0})) << "its work needs none";
+  EXPECT_FALSE(fair.IsShort(eve, {1'000, 1, 0})) << "it is guaranteed none";
+  fair.Hold(eve, {{0, 1, 0}, {0, 1, 0}, {0, 1, 0}});
+  EXPECT_TRUE(fair.HoldsOf(eve, ann, {1'000, 1, 0}));
+  EXPECT_FALSE(fair.HoldsOf(eve, ann, {1'000, 0, 0}));
+  fair.Hold(ann, {{0, 1, 0}, {0, 1, 0}, {0, 1, 0}});
+  EXPECT_FALSE(fair.IsShort(ann, {1'000, 1, 0})) << "two are scaled to one";
+  EXPECT_FALSE(fair.HoldsOf(eve, ann, {1'000, 1, 0}));
+  EXPECT_FALSE(fair.HoldsOf(ann, bob, {1'000, 1, 0})) << "within its own guarantee";
+}
+
+TEST(FairShare, WhatATeamDoesNotLendStaysIdle) {
+  FairShare fair;
+  model::TeamPolicy policy;
+  policy.teams["path"].guaranteed.cpu_millis = 2'000;
+  policy.teams["path"].lend_percent = 50;
+  fair.SetPolicy(policy);
+  fair.SetCapacity({3'000, 0, 0});
+  const AccountId ann = fair.Of("path", "ann"), bob = fair.Of("rad", "bob");
+  fair.Hold(bob, kCore);
+  EXPECT_TRUE(fair.MayHold(bob, kCore)) << "half of it is lent";
+  fair.Hold(bob, kCore);
+  const auto refusal = fair.Forbids(bob, kCore);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->by, FairShare::Refusal::By::kNotLent);
+  EXPECT_EQ(*refusal->lender, "path");
+  EXPECT_EQ(refusal->most, 1'000u);
+  EXPECT_TRUE(fair.MayHold(bob, {{1'000}, {1'000}, {0}})) << "beside other work";
+  EXPECT_TRUE(fair.MayHold(ann, kCore)) << "its own";
+  fair.Hold(ann, kCore);
+  EXPECT_TRUE(fair.Keeps(ann, bob).has_value()) << "not beside its own work either";
+  EXPECT_FALSE(fair.Keeps(ann, ann).has_value());
+  fair.Hold(ann, kCore);
+  EXPECT_FALSE(fair.Keeps(ann, bob).has_value()) << "it holds more than it keeps";
+  policy.teams["path"].lend_percent = 100;
+  fair.SetPolicy(policy);
+  EXPECT_FALSE(fair.KeepsAny());
 }
 
 TEST(FairShare, UseIsHalvedInAHalfLifeOfMonotonicTime) {
@@ -259,10 +341,11 @@ TEST(FairShare, UseIsHalvedInAHalfLifeOfMonotonicTime) {
 
 TEST(FairShare, LongWorkStartsOnLentCoresOnlyWhenNobodyCouldWantThem) {
   FairShare fair;
-  fair.SetCapacity(4'000);
+  fair.SetCapacity({4'000, 0, 0});
   constexpr std::int64_t kLongUs = 1'000'001;
   const AccountId ann = fair.Of("a", "ann"), bob = fair.Of("b", "bob");
-  fair.Hold(ann, 2'000);
+  fair.Hold(ann, kCore);
+  fair.Hold(ann, kCore);
   EXPECT_TRUE(fair.MayStart(ann, kLongUs, 1'000)) << "the other never had any work";
   fair.Enqueue(bob);
   EXPECT_FALSE(fair.MayStart(ann, kLongUs, 1'000));
@@ -284,12 +367,15 @@ struct Lending : testing::Test {
     policy.teams["rad"].guaranteed.cpu_millis = 1'000;
     policy.teams["lab"];
     fair.SetPolicy(policy);
-    fair.SetCapacity(4'000);
+    fair.SetCapacity({4'000, 0, 0});
     path = fair.Of("path", "ann");
     rad = fair.Of("rad", "bob");
     lab = fair.Of("lab", "eve");
   }
   TeamLending Of(const std::string& team) { return fair.Lending()[team]; }
+  /// Cores that nobody else is on.
+  void Hold(AccountId id, std::uint64_t millis) { fair.Hold(id, {{millis}, {millis}, {millis}}); }
+  void Release(AccountId id, std::uint64_t millis) { fair.Release(id, {millis}, {millis}); }
   std::uint64_t Counted() {
     const auto& counts = fair.reclaim_times().counts;
     return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
@@ -299,40 +385,40 @@ struct Lending : testing::Test {
 };
 
 TEST_F(Lending, IsOfGuaranteesThatOthersHoldBeyondTheirsAndWhatIsNobodys) {
-  fair.Hold(lab, 1'000);
+  Hold(lab, 1'000);
   EXPECT_EQ(Of("path").guaranteed_millis, 2'000u);
   EXPECT_EQ(Of("path").lent_millis + Of("rad").lent_millis, 0u) << "a core is guaranteed to none";
   EXPECT_EQ(fair.Lending().count("lab"), 0u);
-  fair.Hold(lab, 1'500);
+  Hold(lab, 1'500);
   EXPECT_EQ(Of("lab").borrowed_millis, 1'500u);
   EXPECT_EQ(Of("path").lent_millis, 1'000u) << "each lends in proportion to what it leaves";
   EXPECT_EQ(Of("rad").lent_millis, 500u);
-  fair.Hold(rad, 1'500);
+  Hold(rad, 1'500);
   EXPECT_EQ(Of("rad").lent_millis, 0u);
   EXPECT_EQ(Of("path").lent_millis, 2'000u);
   EXPECT_EQ(Of("rad").borrowed_millis + Of("lab").borrowed_millis, 2'000u);
-  fair.Hold(path, 2'000);
+  Hold(path, 2'000);
   EXPECT_EQ(Of("path").lent_millis, 0u) << "two may share a worker: more is held than there is";
   EXPECT_EQ(Of("lab").borrowed_millis, 0u);
 }
 
 TEST_F(Lending, AReclaimIsTheWaitForEachCoreOfAGuarantee) {
   fair.Advance(100);
-  fair.Hold(lab, 4'000);
+  Hold(lab, 4'000);
   fair.Enqueue(path);
   fair.Advance(1'000);  // the event in which it asks
   fair.Advance(1'200);
-  fair.Release(lab, 1'000);
-  fair.Hold(path, 1'000);
+  Release(lab, 1'000);
+  Hold(path, 1'000);
   EXPECT_EQ(fair.reclaim_times().sum_ns, 200'000'000);
   fair.Advance(1'500);
-  fair.Release(path, 1'000);  // its own core goes to its next work
-  fair.Hold(path, 1'000);
+  Release(path, 1'000);  // its own core goes to its next work
+  Hold(path, 1'000);
   EXPECT_EQ(Counted(), 1u);
   fair.Advance(2'000);
-  fair.Release(lab, 1'000);
+  Release(lab, 1'000);
   fair.Dequeue(path);  // nothing else waits
-  fair.Hold(path, 1'000);
+  Hold(path, 1'000);
   EXPECT_EQ(Of("path").reclaims, 2u);
   EXPECT_EQ(fair.reclaim_times().sum_ns, 1'200'000'000) << "both from the begin of its wait";
   EXPECT_EQ(fair.reclaim_times().counts[3], 1u) << "0.1 to 0.25 s";
@@ -341,27 +427,27 @@ TEST_F(Lending, AReclaimIsTheWaitForEachCoreOfAGuarantee) {
 
 TEST_F(Lending, WorkThatStartsAtOnceOrBeyondAGuaranteeOrIsCancelledReclaimsNothing) {
   fair.Advance(100);
-  fair.Hold(lab, 3'000);
+  Hold(lab, 3'000);
   fair.Enqueue(path);
   fair.Advance(200);
-  fair.Hold(path, 1'000);  // a core was free
+  Hold(path, 1'000);  // a core was free
   fair.Advance(300);
   EXPECT_EQ(Counted(), 0u);
   fair.Dequeue(path);  // it waited for a second one, and was cancelled
   fair.Advance(400);
   fair.Enqueue(path);
   fair.Advance(500);
-  fair.Release(lab, 1'000);
-  fair.Hold(path, 1'000);
+  Release(lab, 1'000);
+  Hold(path, 1'000);
   EXPECT_EQ(Counted(), 0u);
   fair.Advance(600);
-  fair.Release(lab, 1'000);
-  fair.Hold(path, 1'000);
+  Release(lab, 1'000);
+  Hold(path, 1'000);
   EXPECT_EQ(Counted(), 0u) << "more than it is guaranteed";
   fair.Enqueue(lab);
   fair.Advance(700);
-  fair.Release(path, 1'000);
-  fair.Hold(lab, 1'000);
+  Release(path, 1'000);
+  Hold(lab, 1'000);
   EXPECT_EQ(Counted(), 0u) << "nothing is guaranteed to it";
 }
 

@@ -72,7 +72,7 @@ TEST_F(StreamOrderOf, AStreamThatWasRefusedByItsCapIsOfferedWorkersOnceItMayHave
   stream.job = 1;
   stream.account = fair.Of("path", "ann");
   stream.trainers[0].pending.insert({Position{0, 0}, 0});
-  fair.Hold(stream.account, 1'000);
+  fair.Hold(stream.account, {{1'000}, {1'000}, {1'000}});
   order.Refresh(1, &stream);
   order.AnyInOrder([](WantingStream& one) { return one.refused = one.capped = true; });
   const auto refused = [&] {
@@ -80,7 +80,7 @@ TEST_F(StreamOrderOf, AStreamThatWasRefusedByItsCapIsOfferedWorkersOnceItMayHave
     return order.AnyInOrder([](const WantingStream& one) { return one.refused; });
   };
   EXPECT_TRUE(refused());
-  fair.Release(stream.account, 1'000);
+  fair.Release(stream.account, {1'000}, {1'000});
   EXPECT_FALSE(refused());
   order.AnyInOrder([](WantingStream& one) { return one.refused = true; });
   EXPECT_TRUE(refused());

@@ -38,6 +38,14 @@ TEST(TeamPolicy, RulesThatContradictEachOtherAreRefused) {
   EXPECT_EQ(Check(policy).message(),
             "team path: guaranteed.cores is a number or a percentage, not both");
   policy.teams["path"].guaranteed.cpu_millis = 0;
+  policy.teams["path"].guaranteed.gpus = 2;
+  policy.teams["path"].most.gpus = 1;
+  EXPECT_EQ(Check(policy).message(), "team path: most.gpus is below guaranteed.gpus");
+  policy.teams["path"].most.gpus = 2;
+  policy.teams["path"].guaranteed.memory_bytes = 2;
+  policy.teams["path"].most.memory_bytes = 1;
+  EXPECT_EQ(Check(policy).message(), "team path: most.memory is below guaranteed.memory");
+  policy.teams["path"].most.memory_bytes.reset();
   policy.teams["rad"].guaranteed.cpu_percent = 91;
   EXPECT_EQ(Check(policy).message(), "guarantees of 101 % of the cores: 100 are the most");
 }
