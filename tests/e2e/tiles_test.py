@@ -98,6 +98,7 @@ class Tiles(harness.Case):
         self.assertEqual(self.rows("positions.csv"), rows)
         self.json("forget", "--slide", "val", "--in", "stores", "--yes")
         self.assertEqual([row["slide_id"] for row in self.rows("cohort.csv")], ["train"])
+        self.assertEqual(self.rows("positions.csv"), rows[:242])
         for size, positions, why in ((SIDE, "random", "'sampling.positions': the store has tiles of 24 x 40 pixels, which random patches"),
                                      ((25, 40), "grid", "'patch.size': the store has tiles of 24 x 40 pixels, and a patch would take 25 x 40"),
                                      ((24, 20), "grid", "'patch.size': the store has tiles of 24 x 40 pixels, which a grid takes whole")):

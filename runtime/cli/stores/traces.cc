@@ -355,11 +355,18 @@ std::vector<KeyedRow> TraceFinder::RowsOf(const std::string& path, std::string_v
   const bool is_map =
       IsRegularFile(allowed_, StrCat(folder, "/", results::kMapFile)) && columns[0] == "image";
   const bool is_of_job = has("source") && (has("reason") || has("source_sha256"));
-  if (!is_spectra && !is_map && !is_of_job && !has("path")) return {};
+  const bool is_of_tiles = !has("path") && has("slide_id") && has("x") && has("y");
+  if (!is_spectra && !is_map && !is_of_job && !is_of_tiles && !has("path")) return {};
   std::vector<KeyedRow> rows;
   for (std::size_t i = 1; i < lines.size(); ++i) {
     const Cells cells(columns, lines[i].fields);
     KeyedRow row{lines[i].line, i + 1 < lines.size() ? lines[i + 1].line : INT_MAX, {}, {}};
+    if (is_of_tiles) {
+      row.keys.insert("slide:" + cells["slide_id"]);
+      if (rows.empty() || rows.back().keys != row.keys) rows.push_back(row);
+      rows.back().end = row.end;  // a dataset has up to a million
+      continue;
+    }
     if (is_spectra) row.keys.insert("id:" + cells["id"]);
     if (is_map) {
       row.keys.insert(StrCat("image:", folder, "#", cells["image"]));
@@ -400,14 +407,17 @@ void TraceFinder::AddTable(const std::string& path) {
   const TraceKind kind = is_manifest ? TraceKind::kManifestRow
                          : is_table  ? TraceKind::kTableRow
                                      : TraceKind::kRow;
+  const bool has_runs = rows.size() < lines.size() - 1;
+  const char* what = is_table ? "row of a table" : has_runs ? "rows" : "row";
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    Trace& row = Add(kind, is_table ? "row of a table" : "row", path, rows[i].keys);
+    Trace& row = Add(kind, what, path, rows[i].keys);
     row.line = rows[i].line;
     row.more = rows[i].more;
+    if (!is_manifest) continue;
     const std::string made = Cells(lines[0].fields, lines[i + 1].fields)["store"];
     const std::string file = StrCat(FolderOf(path), "/", made);
     // A slide that `convert` made: its name alone, so that nothing outside of the folder is meant.
-    const bool is_name = is_manifest && IsPlainName(made);
+    const bool is_name = IsPlainName(made);
     const auto there = is_name ? StatOf(allowed_, file, false) : absl::NotFoundError("");
     if (!there.ok() || !S_ISREG(there->st_mode)) continue;
     Add(TraceKind::kResult, "converted slide", file, rows[i].keys);
