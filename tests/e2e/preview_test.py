@@ -112,6 +112,13 @@ class Preview(harness.Case):
         for stain, most in ((values[:3], values[6]), (values[3:6], values[7])):
             swatch = tuple(int(255 * math.exp(-part * 0.6 * most)) for part in stain)
             self.assertGreater(shown[swatch], 400, stain)
+        widths = []
+        for sets in ("zeta", "[zeta, tissue, one]"):
+            (self.folder / "run.yaml").write_text("dataset: stores\npatch: {size: [256, 256], level: 0}\nbatch: {global_size: 2}\n"
+                                                  f"labels: {{set: {sets}, mask: true}}\n")
+            self.json("preview", "run.yaml", "--patches", "1", "--out", "run.png", "--force")
+            widths.append(picture(self.folder / "run.png")[0])
+        self.assertGreater(widths[1] - widths[0], 2 * 256, "two more masks beside the first set's")
         for image, cause in ((store, "no set 'absent' (it has four, one, three, tissue, two, zeta)"),
                              (slide, "--labels: a slide has no label sets: ingest it")):
             refused = self.command("preview", image, "--out", "none.png", "--labels", "absent")

@@ -86,8 +86,8 @@ StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Labels(std::uint32_t
                                                                    std::size_t set) {
   PB_ASSIGN_OR_RETURN(const std::string store, CheckedPath(index));
   const plan::PlannedImage& planned = plan_.images()[index];
-  const Digest& digest = PlannedLabels(index, set).digest;
-  const std::string name = plan_.config().labels.Sets()[set];
+  const Digest& digest = planned.LabelsOf(set).digest;
+  const std::string& name = set_names_[set];
   const std::string path = LabelsPath(index, set, store);
   StatusOr<std::shared_ptr<const ImageSource>> labels =
       images_.Get(allowed_, path, StampBelow(path, digest.Hex()), [&](ImageSource*) {
@@ -112,7 +112,7 @@ void StreamContext::ForgetLabels(std::uint32_t index, std::size_t set, const Ima
   const auto store = CheckedPath(index);
   if (!store.ok() || labels == nullptr) return;
   const std::string path = LabelsPath(index, set, *store);
-  images_.Forget(path, StampBelow(path, PlannedLabels(index, set).digest.Hex()), labels);
+  images_.Forget(path, StampBelow(path, plan_.images()[index].LabelsOf(set).digest.Hex()), labels);
 }
 
 /// The digest tells two stores apart that were at this path, the stamp two slides. Nothing vouches
@@ -163,16 +163,10 @@ Status StreamContext::LabelsChanged(std::uint32_t index, const std::string& path
       "start the stream anew");
 }
 
-const plan::ImageLabels& StreamContext::PlannedLabels(std::uint32_t index, std::size_t set) const {
-  const plan::PlannedImage& planned = plan_.images()[index];
-  return set == 0 ? *planned.labels : planned.further_labels[set - 1];
-}
-
 std::string StreamContext::LabelsPath(std::uint32_t index, std::size_t set,
                                       const std::string& store) const {
-  return StrCat(
-      store, "/", zarr::kLabelsFolder, "/",
-      zarr::RevisionName(plan_.config().labels.Sets()[set], PlannedLabels(index, set).digest));
+  return StrCat(store, "/", zarr::kLabelsFolder, "/",
+                zarr::RevisionName(set_names_[set], plan_.images()[index].LabelsOf(set).digest));
 }
 
 StatusOr<std::shared_ptr<const ops::IccLookup>> StreamContext::ToSrgb(std::uint32_t index) {

@@ -93,11 +93,11 @@ class StreamContext {
         chain_(std::move(chain)),
         images_(images),
         rights_(std::move(rights)),
-        allowed_(AllowedFoldersOf(rights_)) {}
+        allowed_(AllowedFoldersOf(rights_)),
+        set_names_(plan_.config().labels.Sets()) {}
 
   StatusOr<std::string> CheckedPath(std::uint32_t index);
   std::string ImageStamp(std::uint32_t index, const std::string& path) const;
-  const plan::ImageLabels& PlannedLabels(std::uint32_t index, std::size_t set) const;
   std::string LabelsPath(std::uint32_t index, std::size_t set, const std::string& store) const;
   /// A stamp for the cache of images that also names the folder of the key: streams of other keys
   /// do not get images opened below it, since its links may lead out of their own folders.
@@ -120,6 +120,7 @@ class StreamContext {
   ImageCache& images_;
   const PathRights rights_;
   const Folders allowed_;  ///< folders of rights_, for every file opened
+  const std::vector<std::string> set_names_;
   PlannedImages where_;
   std::vector<protocol::TrainerEndpoint> trainers_;
   std::mutex checked_mu_;

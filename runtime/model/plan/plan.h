@@ -56,6 +56,10 @@ struct PlannedImage {
   std::optional<VolumeFacts> volume = std::nullopt;
   std::optional<ImageLabels> labels = std::nullopt;  ///< labels of the config's label set
   std::vector<ImageLabels> further_labels = {};      ///< labels of labels.further_sets
+  /// Labels of one of labels.Sets().
+  const ImageLabels& LabelsOf(std::size_t set) const {
+    return set == 0 ? *labels : further_labels[set - 1];
+  }
   /// Under labels.label.column: the value of the column.
   std::optional<std::int64_t> label = std::nullopt;
   /// Under patch.mpp one view for each mpp, under patch.spacing one view; `size` is then that of

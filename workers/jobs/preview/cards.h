@@ -62,8 +62,9 @@ StatusOr<PatchCard> VolumeCardOf(const Folders& allowed, const std::string& path
 void AddDraws(const plan::Plan& plan, const ops::Chain& chain, const plan::PatchSpec& spec,
               PatchCard& card);
 
-/// Adds the classes of a patch's mask by their share, and its label by labels.label.rule.
-void AddMaskFacts(const plan::Plan& plan, const plan::PatchSpec& spec,
+/// Adds the classes of a patch's mask of labels.Sets()[set] by their share, and for the first set
+/// its label by labels.label.rule.
+void AddMaskFacts(const plan::Plan& plan, const plan::PatchSpec& spec, std::size_t set,
                   const std::vector<std::uint8_t>& mask, PatchCard& card);
 
 }  // namespace patchbay::workers

@@ -89,9 +89,9 @@ void AddDraws(const plan::Plan& plan, const ops::Chain& chain, const plan::Patch
       StrCat("seed ", spec.key.seed, ", epoch ", spec.key.epoch, ", ordinal ", spec.key.ordinal));
 }
 
-void AddMaskFacts(const plan::Plan& plan, const plan::PatchSpec& spec,
+void AddMaskFacts(const plan::Plan& plan, const plan::PatchSpec& spec, std::size_t set,
                   const std::vector<std::uint8_t>& mask, PatchCard& card) {
-  const plan::LabelClasses& classes = plan.images()[spec.image].labels->classes;
+  const plan::LabelClasses& classes = plan.images()[spec.image].LabelsOf(set).classes;
   std::array<std::size_t, 256> pixels{};
   for (const std::uint8_t value : mask) ++pixels[value];
   std::string shares;
@@ -104,8 +104,8 @@ void AddMaskFacts(const plan::Plan& plan, const plan::PatchSpec& spec,
         100 * static_cast<double>(pixels[value]) / static_cast<double>(mask.size());
     shares += StrCat(shares.empty() ? "" : ", ", name, " ", Digits(share, 0), " %");
   }
-  card.facts.push_back(StrCat("mask: ", shares));
-  if (!plan.config().labels.rule) return;
+  card.facts.push_back(StrCat(plan::MaskArrayOf(set), ": ", shares));
+  if (set != 0 || !plan.config().labels.rule) return;
   const std::int64_t label = LabelOfMask(plan.config(), classes, mask);
   card.facts.push_back(StrCat("label: ", NameOfClass(classes, label), " (",
                               plan::NameOf(*plan.config().labels.rule), ")"));

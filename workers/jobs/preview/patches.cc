@@ -47,8 +47,9 @@ StatusOr<ops::Chain> ChainOf(const plan::Plan& plan, bool augmented) {
 
 struct OpenedImage {
   std::string name;
-  std::unique_ptr<ImageSource> source, labels;  ///< no labels where the run reads none
-  std::optional<plan::ImagePlaces> places;      ///< where sampling uses them
+  std::unique_ptr<ImageSource> source;
+  std::vector<std::unique_ptr<ImageSource>> labels;  ///< images of the sets that the run reads
+  std::optional<plan::ImagePlaces> places;           ///< where sampling uses them
 };
 
 /// Makes the pictures of patches, one after another.
@@ -70,14 +71,17 @@ class PatchPictures {
     card.facts.push_back(image.name);
     card.facts.push_back(StrCat("level ", spec.level, ", y ", box.y, " x ", box.x, ", ", box.height,
                                 " x ", box.width, " px"));
-    if (image.labels != nullptr) PB_RETURN_IF_ERROR(AddMask(spec, *image.labels, card));
+    for (std::size_t set = 0; set < image.labels.size(); ++set) {
+      PB_RETURN_IF_ERROR(AddMask(spec, set, *image.labels[set], card));
+    }
     AddDraws(plan_, whole_, spec, card);
     return card;
   }
 
  private:
   /// The classes of the delivered pixels in colour upon them, and in words.
-  Status AddMask(const plan::PatchSpec& spec, const ImageSource& labels, PatchCard& card) {
+  Status AddMask(const plan::PatchSpec& spec, std::size_t set, const ImageSource& labels,
+                 PatchCard& card) {
     const ViewWindow window = WindowOf(plan_, whole_, spec, 0);
     const plan::VolumeFacts known = plan_.FactsOf(spec.image);
     const Extent size = whole_.SourceExtent(spec.key, known);
@@ -101,8 +105,8 @@ class PatchPictures {
     const auto middle = mask.begin() + patch.z / 2 * patch.y * patch.x;
     card.pictures.push_back(
         Overlaid(card.pictures[delivered_], {middle, middle + patch.y * patch.x}));
-    card.captions.emplace_back("mask");
-    AddMaskFacts(plan_, spec, mask, card);
+    card.captions.push_back(plan::MaskArrayOf(set));
+    AddMaskFacts(plan_, spec, set, mask, card);
     return absl::OkStatus();
   }
 
@@ -186,13 +190,14 @@ class PatchPictures {
   std::size_t delivered_ = 0;  ///< index of the delivered patch among a card's pictures
 };
 
-/// The revision of the run's label set that the plan names.
+/// The revision of one of the run's label sets that the plan names.
 StatusOr<std::unique_ptr<ImageSource>> LabelsOf(const Folders& allowed, const plan::Plan& plan,
-                                                std::uint32_t image, const std::string& store) {
+                                                std::uint32_t image, std::size_t set,
+                                                const std::string& store) {
   const plan::PlannedImage& planned = plan.images()[image];
-  PB_ASSIGN_OR_RETURN(
-      const zarr::OpenedLabelSet opened,
-      zarr::OpenLabelRevision(allowed, store, plan.config().labels.set, planned.labels->digest));
+  PB_ASSIGN_OR_RETURN(const zarr::OpenedLabelSet opened,
+                      zarr::OpenLabelRevision(allowed, store, plan.config().labels.Sets()[set],
+                                              planned.LabelsOf(set).digest));
   PB_ASSIGN_OR_RETURN(std::unique_ptr<ImageSource> labels, OpenImage(allowed, opened.path));
   const auto level = static_cast<std::size_t>(plan.ViewOf(image, 0).level);
   const ImageLayout& layout = labels->layout();
@@ -210,8 +215,10 @@ StatusOr<OpenedImage> Open(TaskContext& context, const plan::Plan& plan, std::ui
   PB_ASSIGN_OR_RETURN(opened.source, OpenImage(context.allowed, path));
   opened.source->KeepToTiles();
   opened.name = std::filesystem::path(path).filename().string();
-  if (plan.config().labels.mask || plan.config().labels.rule) {
-    PB_ASSIGN_OR_RETURN(opened.labels, LabelsOf(context.allowed, plan, image, path));
+  const plan::LabelsConfig& labels = plan.config().labels;
+  for (std::size_t set = 0; (labels.mask || labels.rule) && set < labels.Sets().size(); ++set) {
+    PB_ASSIGN_OR_RETURN(opened.labels.emplace_back(),
+                        LabelsOf(context.allowed, plan, image, set, path));
   }
   if (plan::NeedsPlaces(plan.config())) {
     const plan::PlannedImage& planned = plan.images()[image];
