@@ -93,7 +93,7 @@ TEST(ProgressText, NamesSlidesBytesRateAndTimeLeftInThatOrder) {
   row.tasks_failed = 100;
   const std::string text = ProgressText(row, 0.42, "slides 1234/5678", {1200e6, 36'000});
   EXPECT_EQ(text,
-            "ingest 42 %  slides 1234/5678  failed 100  1023.0 GiB of pixels  1200 MB/s  "
+            "ingest 42 %  slides 1234/5678  failed tasks 100  1023.0 GiB of pixels  1200 MB/s  "
             "10:00:00 left");
   const std::string usual =
       ProgressText(Row(42, 100, std::uint64_t{3} << 30), 0.42, "slides 5/12", {120e6, 200});

@@ -226,9 +226,10 @@ ExitCode ExitOf(const protocol::JobRow& job) {
 
 std::string ProgressText(const protocol::JobRow& job, double share, std::string done,
                          const JobPace& pace) {
-  if (done.empty()) done = StrCat("tasks ", job.tasks_done, "/", job.tasks_total);
+  const bool of_tasks = done.empty();  // else of slides, which have several tasks
+  if (of_tasks) done = StrCat("tasks ", job.tasks_done, "/", job.tasks_total);
   std::string text = StrCat(job.kind, " ", Percent(share), "  ", done);
-  if (job.tasks_failed > 0) text += StrCat("  failed ", job.tasks_failed);
+  if (job.tasks_failed > 0) text += StrCat("  failed ", of_tasks ? "" : "tasks ", job.tasks_failed);
   if (job.progress_bytes > 0) text += StrCat("  ", HumanBytes(job.progress_bytes), " of pixels");
   if (pace.bytes_per_s > 0) text += "  " + MegabytesPerSecond(pace.bytes_per_s);
   if (pace.seconds_left < kLeastTimeLeft) return text;
