@@ -75,9 +75,9 @@ std::array<StageShare, 5> BreakdownOf(const StreamStats& stats) {
   const double made = static_cast<double>(std::max<std::uint64_t>(totals.patches, 1));
   const double batch_patches = static_cast<double>(stats.patches) / batches;
   const double all_us = static_cast<double>(std::max<std::uint64_t>(totals.Sum(), 1));
-  for (std::size_t i = 0; i < kStages.size(); ++i) {
-    const auto us = static_cast<double>(totals.*kStages[i].us);
-    shares[i] = {kStages[i].name, stats.stall_fraction * us / all_us,
+  for (std::size_t i = 0; i < kStreamStages.size(); ++i) {
+    const auto us = static_cast<double>(totals.*kStreamStages[i].us);
+    shares[i] = {kStreamStages[i].name, stats.stall_fraction * us / all_us,
                  us * 1e-6 / made * batch_patches};
   }
   const bool is_known = stats.batches > 1;

@@ -131,7 +131,7 @@ StreamMeasures Sum(StreamMeasures sum, const StreamMeasures& stream) {
   sum.stalled_ms += stream.stalled_ms;
   sum.trainers += stream.trainers;
   for (std::size_t i = 0; i < sum.slots.size(); ++i) sum.slots[i] += stream.slots[i];
-  for (const Stage& stage : kStages) sum.stages.*stage.us += stream.stages.*stage.us;
+  for (const Stage& stage : kStreamStages) sum.stages.*stage.us += stream.stages.*stage.us;
   sum.wait_p50_us = std::max(sum.wait_p50_us, stream.wait_p50_us);
   sum.wait_p99_us = std::max(sum.wait_p99_us, stream.wait_p99_us);
   sum.memory_bytes += stream.memory_bytes;
@@ -176,7 +176,7 @@ void WriteSlots(const Scene& scene, Series& out) {
 
 void WriteStages(const Scene& scene, Series& out) {
   EachStream(scene, [&](const std::string& label, const StreamMeasures& stream) {
-    for (const Stage& stage : kStages) {
+    for (const Stage& stage : kStreamStages) {
       out.Add(1e-6 * static_cast<double>(stream.stages.*stage.us), {label, stage.name});
     }
   });

@@ -43,7 +43,7 @@ protocol::StreamCourse StreamPast::Course(TimeMs now, std::uint64_t patches_made
   const auto waited = static_cast<double>(stalled_ms - first.stalled_ms);
   const auto work = static_cast<double>(stages_.Sum() - first.stages.Sum());
   const auto past_ms = static_cast<double>(now - first.at);
-  for (const Stage& stage : kStages) {
+  for (const Stage& stage : kStreamStages) {
     const auto us = static_cast<double>(stages_.*stage.us - first.stages.*stage.us);
     course.hour.push_back(work > 0 ? ShareOf(waited * us / work, past_ms) : 0);
   }
@@ -58,7 +58,7 @@ void StreamPast::NameSlowest(protocol::StreamCourse& course) const {
   for (const auto& [name, totals] : nodes) all += totals;
   if (all.Sum() == 0) return;
   const Stage& slowest = *std::max_element(
-      kStages.begin(), kStages.end(),
+      kStreamStages.begin(), kStreamStages.end(),
       [&](const Stage& left, const Stage& right) { return all.*left.us < all.*right.us; });
   course.stage = slowest.name;
   double most = -1;

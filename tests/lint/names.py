@@ -1,4 +1,5 @@
-"""Words that say nothing are kept out of the names of types, functions and files. A file's base name occurs once."""
+"""Words that say nothing are kept out of the names of types, functions and files. A file's base name occurs once, and no
+constant of a file hides one of a header from the files that are compiled together with it."""
 import collections
 import json
 import pathlib
@@ -39,16 +40,35 @@ def fault_of(name):
     return None
 
 
+def tags(files, kinds):
+    listed = subprocess.run(["ctags", "--output-format=json", "--langmap=C++:+.cu.cuh", f"--kinds-C++={kinds}",
+                             "--fields=+nKs", "-f", "-", *files],
+                            cwd=sources.ROOT, capture_output=True, text=True, check=True)
+    return map(json.loads, listed.stdout.splitlines())
+
+
 def declared_names():
     """(file:line, name) of types and functions of ours."""
-    files = [f for f in sources.code_files() if not f.startswith("tests/")]
-    listed = subprocess.run(["ctags", "--output-format=json", "--langmap=C++:+.cu.cuh", "--kinds-C++=fgsctu",
-                             "--fields=+nK", "-f", "-", *files],
-                            cwd=sources.ROOT, capture_output=True, text=True, check=True)
-    for line in listed.stdout.splitlines():
-        tag = json.loads(line)
+    for tag in tags([f for f in sources.code_files() if not f.startswith("tests/")], "fgsctu"):
         if tag.get("kind") in KINDS and tag["name"][0].isupper():
             yield f"{tag['path']}:{tag['line']}", tag["name"]
+
+
+def hidden_constants():
+    """Constants of headers that a file's unnamed namespace hides: in the header's namespace, or in one within."""
+    constants = [tag for tag in tags(sources.code_files(), "v") if re.match("k[A-Z]", tag["name"])]
+    known = collections.defaultdict(list)
+    for tag in constants:
+        if tag["path"].endswith(".h"):
+            known[tag["name"]].append(tag)
+    for tag in constants:
+        around, unnamed, _ = tag.get("scope", "").partition("::__anon")
+        if not tag["path"].endswith(".cc") or not unnamed:
+            continue
+        for header in known[tag["name"]]:
+            is_seen = tag["path"].startswith("tests/") or not header["path"].startswith("tests/")
+            if is_seen and f"{around}::".startswith(f"{header.get('scope', '')}::"):
+                yield f"{tag['path']}:{tag['line']}: {tag['name']}: it hides that of {header['path']}"
 
 
 def file_faults():
@@ -74,7 +94,7 @@ def twin_faults():
 
 
 def main():
-    faults = list(file_faults()) + list(twin_faults())
+    faults = [*file_faults(), *twin_faults(), *hidden_constants()]
     for place, name in declared_names():
         fault = fault_of(name)
         if fault:

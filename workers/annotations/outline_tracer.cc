@@ -8,7 +8,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::size_t kMaxSegments = std::size_t{1} << 26;
+constexpr std::size_t kMaxTracedSegments = std::size_t{1} << 26;
 constexpr std::int64_t kWord = 8;
 constexpr unsigned kHalfBits = 28;
 constexpr std::uint64_t kHalfMask = (std::uint64_t{1} << kHalfBits) - 1;
@@ -169,7 +169,7 @@ Status OutlineTracer::AddRow(const std::uint8_t* row) {
     for (std::int64_t i = x; i <= std::min(width_, x + kWord - 1); ++i) AddCorner(i);
   }
   ++y_;
-  if (next_.size() <= kMaxSegments) return absl::OkStatus();
+  if (next_.size() <= kMaxTracedSegments) return absl::OkStatus();
   return ResourceExhausted("trace outlines: too many and too long to be held");
 }
 

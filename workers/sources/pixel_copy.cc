@@ -9,7 +9,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::int64_t kMaxCoordinate = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxPixelCoordinate = std::int64_t{1} << 40;
 constexpr std::int64_t kMaxPatchSide = 1 << 20;
 
 /// One channel of a row of samples.
@@ -29,8 +29,8 @@ void CopyChannel(const std::uint8_t* from, std::int64_t width, std::int64_t chan
 
 Status CheckPatchBox(const Box& box) {
   const bool is_flat = box.z == 0 && box.depth == 1;
-  const bool is_near = box.y > -kMaxCoordinate && box.y < kMaxCoordinate &&
-                       box.x > -kMaxCoordinate && box.x < kMaxCoordinate;
+  const bool is_near = box.y > -kMaxPixelCoordinate && box.y < kMaxPixelCoordinate &&
+                       box.x > -kMaxPixelCoordinate && box.x < kMaxPixelCoordinate;
   const bool is_sized =
       box.height > 0 && box.width > 0 && box.height <= kMaxPatchSide && box.width <= kMaxPatchSide;
   if (is_flat && is_near && is_sized) return absl::OkStatus();

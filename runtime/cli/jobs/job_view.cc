@@ -139,7 +139,8 @@ Json CourseToJson(const protocol::StreamCourse& course) {
   const auto share = [](std::uint32_t thousandths) { return 1e-3 * thousandths; };
   Json hour;
   for (std::size_t i = 0; i < course.hour.size(); ++i) {
-    hour[i < kStages.size() ? std::string(kStages[i].name) : "trainer"] = share(course.hour[i]);
+    hour[i < kStreamStages.size() ? std::string(kStreamStages[i].name) : "trainer"] =
+        share(course.hour[i]);
   }
   return {{"patches_per_s", 1e-3 * static_cast<double>(course.patches_per_ks)},
           {"stalled", share(course.stalled)},

@@ -14,6 +14,7 @@
 #include "runtime/model/plan/cohort_table.h"
 #include "runtime/model/plan/plausibility.h"
 #include "runtime/model/plan/run_config_keys.h"
+#include "runtime/model/source/channel_names.h"
 
 namespace patchbay::plan {
 namespace {
@@ -22,7 +23,6 @@ using config::Key;
 using config::KeyType;
 
 constexpr std::uint32_t kDefaultGlobalBatch = 32;
-constexpr std::size_t kMaxChannelNameBytes = 64;
 
 constexpr auto kOrders = NamesInOrder<PatchOrder>("shuffled", "sequential");
 constexpr auto kLayouts = NamesInOrder<PatchLayout>("nchw", "nhwc");

@@ -56,9 +56,9 @@ struct Stage {
   std::string_view name;
   std::uint64_t StageTotals::*us;
 };
-inline constexpr std::array<Stage, 4> kStages = {{{"storage", &StageTotals::storage_us},
-                                                  {"decode", &StageTotals::decode_us},
-                                                  {"transform", &StageTotals::transform_us},
-                                                  {"transfer", &StageTotals::transfer_us}}};
+inline constexpr std::array<Stage, 4> kStreamStages = {{{"storage", &StageTotals::storage_us},
+                                                        {"decode", &StageTotals::decode_us},
+                                                        {"transform", &StageTotals::transform_us},
+                                                        {"transfer", &StageTotals::transfer_us}}};
 
 }  // namespace patchbay

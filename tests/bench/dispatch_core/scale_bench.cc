@@ -22,9 +22,9 @@ namespace {
 
 constexpr std::uint32_t kWorkersOfNode = 16, kTeams = 50, kUsersOfTeam = 20, kSlots = 8;
 constexpr std::uint32_t kShardsOfBatch = 16, kTasksOfJob = 10, kTimed = 16;
-constexpr std::int64_t kWorkUs = 32'000, kCores = 16'000;
+constexpr std::int64_t kWorkUs = 32'000, kScaleCores = 16'000;
 constexpr PeerId kAgent0 = 10, kWorker0 = 10'000, kUser0 = 100'000, kTrainer0 = 200'000;
-constexpr char kPlan[] =
+constexpr char kScalePlan[] =
     R"({"plan":"p","manifest":{},"geometry":{"patches_per_epoch":1000000000,"global_batch":256,)"
     R"("tail":"keep","world_size":1,"shard_patches":16,"numerics":"cpu"}})";
 
@@ -142,8 +142,8 @@ class Site {
       inbox_.pop_front();
       Answer(std::move(send));
       ++answers_;
-      const std::int64_t passed_ms = worked_us_ / (1000 * kCores);
-      worked_us_ -= passed_ms * 1000 * kCores;
+      const std::int64_t passed_ms = worked_us_ / (1000 * kScaleCores);
+      worked_us_ -= passed_ms * 1000 * kScaleCores;
       now_ += passed_ms;
       if (now_ - ticked_ < 100) continue;
       ticked_ = now_;
@@ -206,7 +206,7 @@ class Site {
         spec.resources = {1000, 0, 0};
         item.spawned.assign(kTasksOfJob, spec);
       } else if (lease.op == "stream.plan") {
-        item.result = kPlan;
+        item.result = kScalePlan;
         planned.push_back(lease.task.job);
       }
     }

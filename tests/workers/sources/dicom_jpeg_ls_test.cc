@@ -20,7 +20,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::string_view kJpegLs = "1.2.840.10008.1.2.4.80";
+constexpr std::string_view kJpegLsSyntax = "1.2.840.10008.1.2.4.80";
 constexpr std::string_view kLossyJpegLs = "1.2.840.10008.1.2.4.81";
 
 /// A frame as lossless JPEG-LS, by DCMTK.
@@ -64,7 +64,7 @@ TEST_F(DicomSlide, LosslessJpegLsTilesHoldThePixelsThatWereWritten) {
   grey.tile = 65;  // frames of odd length
   grey.frames = PatternFrames(grey);
   for (CraftedDicom dicom : {Uncompressed(), grey}) {
-    dicom.syntax = kJpegLs;
+    dicom.syntax = kJpegLsSyntax;
     for (std::string& frame : dicom.frames) frame = JpegLsOf(frame, dicom);
     const auto image = Open(Write("a.dcm", dicom));
     ASSERT_TRUE(image.ok()) << Describe(image.status());
@@ -111,9 +111,9 @@ TEST_F(DicomSlide, JpegLsTilesWithLossAreThoseOfAnotherDecoder) {
 
 TEST_F(DicomSlide, DamagedJpegLsTilesAreRefused) {
   CraftedDicom dicom = Uncompressed();
-  dicom.syntax = kJpegLs;
+  dicom.syntax = kJpegLsSyntax;
   for (std::string& frame : dicom.frames) frame = JpegLsOf(frame, dicom);
-  const auto read = [&](const std::string& frame, std::string_view syntax = kJpegLs) {
+  const auto read = [&](const std::string& frame, std::string_view syntax = kJpegLsSyntax) {
     CraftedDicom one = dicom;
     one.syntax = syntax;
     one.frames[6] = frame;

@@ -263,7 +263,7 @@ Status ShardPixels::CountColours(const ConstTensorView& rows, std::int64_t begin
 
 /// On a thread of its own, or, if no thread can be started, when the future is waited for.
 constexpr auto kBesideIfPossible = std::launch::async | std::launch::deferred;
-constexpr std::size_t kMaxPieceBytes = std::size_t{1} << 30;
+constexpr std::size_t kMaxStoredPieceBytes = std::size_t{1} << 30;
 
 /// The sidecar files of a shard, committed with its bytes.
 struct ShardSidecars {
@@ -396,7 +396,8 @@ class ShardInWork {
   StatusOr<zarr::EncodedShard> FromPieces() const {
     std::vector<zarr::ShardPiece> pieces;
     for (const std::string& path : PiecePaths()) {
-      PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(context_.allowed, path, kMaxPieceBytes));
+      PB_ASSIGN_OR_RETURN(const std::string text,
+                          ReadFile(context_.allowed, path, kMaxStoredPieceBytes));
       PB_ASSIGN_OR_RETURN(zarr::ShardPiece piece, zarr::ParsePiece(AsBytes(text)));
       pieces.push_back(std::move(piece));
       context_.AddProgress();

@@ -27,7 +27,7 @@ constexpr std::array kPlots = {"histogram.png", "radial.png", "cohort.png"};
 constexpr std::array kNames = {"spectra.json", "spectra.csv", "manifest.csv", "histogram.png",
                                "radial.png",   "cohort.png",  "coefficients"};
 constexpr std::size_t kMaxManifestBytes = std::size_t{256} << 20;
-constexpr std::array kChannelNames = {"red", "green", "blue"};
+constexpr std::array kSpectraChannels = {"red", "green", "blue"};
 
 /// Whether a manifest.csv lists these sources and no others.
 bool ListsSources(const Folders& allowed, const std::string& path,
@@ -143,7 +143,7 @@ Status PublishCoefficients(TaskContext& context, const SpectraTask& job, SlideSp
     PB_ASSIGN_OR_RETURN(const std::string bytes,
                         LoadSpectraArray(job.folders, slide.coefficients[i]));
     PB_RETURN_IF_ERROR(ops::DecodeCoefficients(bytes, slide.sums[i]));
-    const std::string channel = slide.sums.size() > 1 ? StrCat(".", kChannelNames[i]) : "";
+    const std::string channel = slide.sums.size() > 1 ? StrCat(".", kSpectraChannels[i]) : "";
     PB_RETURN_IF_ERROR(WriteFileDurably(context.allowed,
                                         StrCat(folder, "/", slide.id, channel, ".npy"),
                                         AsBytes(CoefficientsNpy(slide.sums[i], job.settings))));
