@@ -21,8 +21,8 @@ inline Extent StrideOf(const RunConfig& config) {
 /// Cells of a grid of boxes of size `patch`, from the origin on: enough to cover every pixel,
 /// unless the stride is longer than the patch.
 inline Extent GridOf(const Extent& size, const Extent& patch, const Extent& stride) {
-  const auto cells = [](std::int64_t whole, std::int64_t patch, std::int64_t step) {
-    return (std::max<std::int64_t>(0, whole - patch) + step - 1) / step + 1;
+  const auto cells = [](std::int64_t whole, std::int64_t side, std::int64_t step) {
+    return (std::max<std::int64_t>(0, whole - side) + step - 1) / step + 1;
   };
   return {cells(size.z, patch.z, stride.z), cells(size.y, patch.y, stride.y),
           cells(size.x, patch.x, stride.x)};
