@@ -123,9 +123,8 @@ JobCauses::Found JobCauses::OfRules(const Job& job, const Resources& need,
   const char* const noun = ResourceNoun(rule->resource);
   const std::string most = StrCat(AmountText(rule->resource, rule->most), " ", noun);
   if (rule->by == FairShare::Refusal::By::kNotLent) {
-    return Cause{
-        "share", StrCat("team ", *rule->lender, " does not lend ", most),
-        StrCat("when work of others ends, or with more as ", KeyOfTeam(*rule->lender), ".lend")};
+    return Cause{"share", StrCat("another team does not lend ", most),
+                 "when work of others ends, or that team lends more"};
   }
   const std::string team = fair_.TeamOf(job.account);
   const bool of_user = rule->by == FairShare::Refusal::By::kUserCap;

@@ -171,9 +171,15 @@ class WhyRun {
                                       protocol::JobChange::kRelease});
       return true;
     }
+    if (starts.find("that team lends more") != std::string::npos) {
+      for (auto& [name, rules] : site.policy().teams) {
+        if (name != team) rules.lend_percent = 100;
+      }
+      site.ApplyPolicy();
+      return true;
+    }
     if (const std::string key = After(starts, "with more as "); !key.empty()) {
-      const std::string whose = After(key + " ", "teams.").substr(0, 5);
-      model::TeamRules& rules = site.policy().teams.at(whose);
+      model::TeamRules& rules = site.policy().teams.at(team);
       const std::string user = site.users()[job.user].name;
       if (key == StrCat("teams.", team, ".users.", user, ".most.cores")) {
         rules.users.at(user).most.cpu_millis.reset();
@@ -187,8 +193,6 @@ class WhyRun {
         rules.most.memory_bytes.reset();
       } else if (key == StrCat("teams.", team, ".users.", user, ".most.gpus")) {
         rules.users.at(user).most.gpus.reset();
-      } else if (key == StrCat("teams.", whose, ".lend") && whose != team) {
-        rules.lend_percent = 100;
       } else {
         return false;
       }

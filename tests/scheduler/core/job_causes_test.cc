@@ -273,8 +273,11 @@ TEST_F(Causes, ShareUntilATeamLendsWhatItKeeps) {
   EXPECT_TRUE(Starts(SubmitNeeding("a", {1000, 0, 0}, kBob)));
   const JobId job = SubmitNeeding("b", {1000, 0, 0}, kBob);
   Stands(job, "share");
-  EXPECT_EQ(Fact(Why(job), "held by"), "team path does not lend 1.0 cores");
-  EXPECT_NE(Fact(Why(job), "starts").find("teams.path.lend"), std::string::npos);
+  EXPECT_EQ(Fact(Why(job), "held by"), "another team does not lend 1.0 cores");
+  EXPECT_NE(Fact(Why(job), "starts").find("that team lends more"), std::string::npos);
+  for (const char* fact : {"held by", "starts"}) {
+    EXPECT_EQ(Fact(Why(job), fact).find("path"), std::string::npos) << "another team's name";
+  }
   const JobId owners = SubmitNeeding("c", {1000, 0, 0}, kAnn);
   EXPECT_TRUE(Starts(owners)) << "the core is there at once";
   rig.Tell(kAnn, protocol::CancelJob{owners});
