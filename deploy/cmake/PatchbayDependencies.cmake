@@ -39,7 +39,7 @@ set(PATCHBAY_FONTS /usr/share/fonts/truetype/dejavu)
 find_file(PATCHBAY_FONT_REGULAR DejaVuSans.ttf PATHS ${PATCHBAY_FONTS} REQUIRED)
 find_file(PATCHBAY_FONT_BOLD DejaVuSans-Bold.ttf PATHS ${PATCHBAY_FONTS} REQUIRED)
 
-# Half of a command's start was to load some forty shared libraries: these are linked as archives. deploy/bundle names them.
+# Half of a command's start was to load some forty shared libraries: these are linked as archives, whose licences deploy/bundle adds.
 get_directory_property(imported IMPORTED_TARGETS)
 list(FILTER imported INCLUDE REGEX "^(absl::|CapnProto::kj|CapnProto::capnp|yaml-cpp$)")
 foreach(target ${imported})

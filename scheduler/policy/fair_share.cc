@@ -319,7 +319,7 @@ std::optional<FairShare::Refusal> FairShare::KeptFrom(std::uint32_t team,
       lender = &keeper;
     }
     if (lender == nullptr || used_[of] + used[of] + kept <= capacity_[of]) continue;
-    return Refusal{Refusal::By::kNotLent, of, lender->held[of], lender->kept[of], &lender->name};
+    return Refusal{Refusal::By::kNotLent, of, lender->held[of], lender->kept[of]};
   }
   return std::nullopt;
 }
@@ -329,7 +329,7 @@ std::optional<FairShare::Refusal> FairShare::Keeps(AccountId holder, AccountId o
   const bool own = accounts_[holder].team == accounts_[other].team;
   const bool keeps = team.kept[kCores] != 0 && team.held[kCores] <= team.kept[kCores];
   if (own || !keeps) return std::nullopt;
-  return Refusal{Refusal::By::kNotLent, kCores, team.held[kCores], team.kept[kCores], &team.name};
+  return Refusal{Refusal::By::kNotLent, kCores, team.held[kCores], team.kept[kCores]};
 }
 
 bool FairShare::HoldsOf(AccountId id, AccountId other, const Amounts& need) const {

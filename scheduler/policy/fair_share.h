@@ -108,8 +108,7 @@ class FairShare {
   struct Refusal {
     enum class By : std::uint8_t { kTeamCap, kUserCap, kNotLent } by = By::kTeamCap;
     std::size_t resource = kCores;
-    std::uint64_t held = 0, most = 0;     ///< most: of the cap, or that the lender keeps
-    const std::string* lender = nullptr;  ///< team that does not lend; valid as long as this object
+    std::uint64_t held = 0, most = 0;  ///< most: of the cap, or that the lender keeps
   };
   /// The cap of its team or user that forbids such work, or the team that does not lend what it
   /// needs. One that holds none of a resource may take any, as far as caps go.

@@ -312,7 +312,7 @@ TEST(FairShare, WhatATeamDoesNotLendStaysIdle) {
   const auto refusal = fair.Forbids(bob, kCore);
   ASSERT_TRUE(refusal.has_value());
   EXPECT_EQ(refusal->by, FairShare::Refusal::By::kNotLent);
-  EXPECT_EQ(*refusal->lender, "path");
+  EXPECT_EQ(refusal->resource, kCores);
   EXPECT_EQ(refusal->most, 1'000u);
   EXPECT_TRUE(fair.MayHold(bob, {{1'000}, {1'000}, {0}})) << "beside other work";
   EXPECT_TRUE(fair.MayHold(ann, kCore)) << "its own";
