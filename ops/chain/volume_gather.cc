@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "ops/chain/patch_pass.h"
@@ -12,27 +13,42 @@
 namespace patchbay::ops {
 namespace {
 
-template <typename T>
-void WidenRow(const std::byte* row, std::int64_t step, std::int64_t width, float* out) {
-  for (std::int64_t j = 0; j < width; ++j) {
-    T value;
-    std::memcpy(&value, row + j * step, sizeof value);
-    out[j] = static_cast<float>(value);
+/// Voxels of a row, in their order or from the last to the first: loops of one step are made of
+/// vectors.
+template <typename T, typename Out>
+void CopyVoxels(const std::byte* row, std::int64_t step, std::int64_t width, bool is_mirrored,
+                Out* out) {
+  const auto copy = [&](const std::byte* first, auto by) {
+    for (std::int64_t j = 0; j < width; ++j) {
+      T value;
+      std::memcpy(&value, first + j * by, sizeof value);
+      out[j] = static_cast<Out>(value);
+    }
+  };
+  using Along = std::integral_constant<std::int64_t, sizeof(T)>;
+  using Against = std::integral_constant<std::int64_t, -static_cast<std::int64_t>(sizeof(T))>;
+  const std::byte* last = row + (width - 1) * step;
+  if (step != Along::value) {
+    copy(is_mirrored ? last : row, is_mirrored ? -step : step);
+  } else if (is_mirrored) {
+    copy(last, Against{});
+  } else {
+    copy(row, Along{});
   }
 }
 
 /// `width` voxels that lie `step` bytes apart, as floats.
-void Widen(DType dtype, const std::byte* row, std::int64_t step, std::int64_t width, float* out) {
+void Widen(DType dtype, const std::byte* row, std::int64_t step, std::int64_t width,
+           bool is_mirrored, float* out) {
   switch (dtype) {
     case DType::kUint8:
-      return WidenRow<std::uint8_t>(row, step, width, out);
+      return CopyVoxels<std::uint8_t>(row, step, width, is_mirrored, out);
     case DType::kUint16:
-      return WidenRow<std::uint16_t>(row, step, width, out);
+      return CopyVoxels<std::uint16_t>(row, step, width, is_mirrored, out);
     case DType::kInt16:
-      return step == 2 ? WidenRow<std::int16_t>(row, 2, width, out)
-                       : WidenRow<std::int16_t>(row, step, width, out);
+      return CopyVoxels<std::int16_t>(row, step, width, is_mirrored, out);
     default:
-      return WidenRow<float>(row, step, width, out);
+      return CopyVoxels<float>(row, step, width, is_mirrored, out);
   }
 }
 
@@ -154,7 +170,7 @@ void VolumeGather::SmoothBlock(const Arena& arena) {
   for (std::int64_t z = 0; z < size.z; ++z) {
     for (std::int64_t y = 0; y < size.y; ++y) {
       float* row = arena.Floats(room_at_);
-      Widen(source_.dtype, SourceRow(z, y), source_.stride_bytes[2], size.x, row);
+      Widen(source_.dtype, SourceRow(z, y), source_.stride_bytes[2], size.x, false, row);
       if (along.radius > 0) {
         BlurRow(loops_, along, size.x, row, arena.Floats(padded_at_));
       }
@@ -231,8 +247,7 @@ void VolumeGather::Values(std::int64_t z, std::int64_t y, const FloatRows& rows)
   const bool(&mirrored)[3] = geometry_.mirrored;
   const std::byte* row =
       SourceRow(mirrored[0] ? patch_.z - 1 - z : z, mirrored[1] ? patch_.y - 1 - y : y);
-  Widen(source_.dtype, row, source_.stride_bytes[2], patch_.x, out);
-  if (mirrored[2]) std::reverse(out, out + patch_.x);
+  Widen(source_.dtype, row, source_.stride_bytes[2], patch_.x, mirrored[2], out);
 }
 
 void VolumeGather::Nearest(std::int64_t z, std::int64_t y, std::uint8_t* out) {
@@ -240,10 +255,7 @@ void VolumeGather::Nearest(std::int64_t z, std::int64_t y, std::uint8_t* out) {
   const bool(&mirrored)[3] = geometry_.mirrored;
   const std::byte* row =
       SourceRow(mirrored[0] ? patch_.z - 1 - z : z, mirrored[1] ? patch_.y - 1 - y : y);
-  for (std::int64_t x = 0; x < patch_.x; ++x) {
-    const std::int64_t from = mirrored[2] ? patch_.x - 1 - x : x;
-    out[x] = std::to_integer<std::uint8_t>(row[from * source_.stride_bytes[2]]);
-  }
+  CopyVoxels<std::uint8_t>(row, source_.stride_bytes[2], patch_.x, mirrored[2], out);
 }
 
 /// Several channels, each a volume of its own.
