@@ -183,14 +183,32 @@ void ExpectRgbWindowsEqualTheWhole(int width, int height) {
   std::vector<std::byte> bytes;
   ASSERT_TRUE(encoder.Encode({rgb.data(), width, height}, bytes).ok());
   const std::string tables = *encoder.Tables();
-  const tiles::JpegPiece piece{tables, bytes, width, height, height, 3, false};
-  std::vector<std::uint8_t> whole(rgb.size());
-  ASSERT_TRUE(
-      tiles::JpegDecoder().Decode(piece, {0, 0, height, width}, whole.data(), width * 3).ok());
+  // Without codes a tile has the usual ones; such tiles libjpeg-turbo decodes.
+  const std::string steps_alone = tables.substr(0, tables.find("\xFF\xC4")) + "\xFF\xD9";
+  ASSERT_LT(steps_alone.size(), tables.size());
+  std::vector<std::uint8_t> whole[2];
+  for (const std::string* of : {&tables, &steps_alone}) {
+    const tiles::JpegPiece piece{*of, bytes, width, height, height, 3, false};
+    std::vector<std::uint8_t>& pixels = whole[of == &tables ? 0 : 1];
+    pixels.resize(rgb.size());
+    ASSERT_TRUE(
+        tiles::JpegDecoder().Decode(piece, {0, 0, height, width}, pixels.data(), width * 3).ok());
+    ExpectWindowsEqualTheWhole(piece);
+  }
+  EXPECT_EQ(whole[0], whole[1]);
   double lost = 0;
-  for (std::size_t i = 0; i < rgb.size(); ++i) lost += std::abs(whole[i] - rgb[i]);
+  for (std::size_t i = 0; i < rgb.size(); ++i) lost += std::abs(whole[0][i] - rgb[i]);
   EXPECT_LT(lost / static_cast<double>(rgb.size()), 15) << "grey values a sample";
-  ExpectWindowsEqualTheWhole(piece);
+}
+
+TEST(JpegEncoder, TablesAfterAnImageAreWhole) {
+  const auto rgb = Gradient(16, 16);
+  JpegEncoder encoder(85);
+  const std::string before = *encoder.Tables();
+  EXPECT_NE(before.find("\xFF\xC4"), std::string::npos);
+  std::vector<std::byte> bytes;
+  ASSERT_TRUE(encoder.Encode({rgb.data(), 16, 16}, bytes).ok());
+  EXPECT_EQ(*encoder.Tables(), before);
 }
 
 TEST(JpegDecoder, EveryWindowEqualsTheCutOfTheWhole) {
