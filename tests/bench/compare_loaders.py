@@ -37,10 +37,11 @@ GOALS = [("patchbay-slide", ["cucim-batch"], 4), ("patchbay-store", [*SLIDE_SOUR
 
 def options_of():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--slide", help="a slide with 2,304 whole tiles of 512 x 512, or fewer --patches")
+    parser.add_argument("--slide", help="one that OpenSlide opens; --patches beyond its whole tiles of 512 x 512 are of further epochs")
     parser.add_argument("--bin", type=pathlib.Path, help="folder of the program `patchbay`")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("compare-loaders"), help="kept, for the next run")
     parser.add_argument("--sources", default="slide,store,tiles,volumes,volumes-full")
+    parser.add_argument("--codec", choices=("zstd", "lz4"), default="zstd", help="of the stores, which every loader of stores reads")
     parser.add_argument("--only", default="", help="names of loaders, with commas")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--limit-s", type=float, default=150, help="a loader's time, with its start")

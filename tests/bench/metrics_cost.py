@@ -6,7 +6,8 @@ for the third it should have none.
    trainer for a thousand patches.
 2. Scrapes in a row, beside as much time without one: processor time of the scheduler a scrape, and its share of the cluster's cores at one a second.
 3. With --pairs: whole streams, in turns on a cluster with --metrics that is read each second and on one without: the ratio of their throughput
-and of the processor time of all processes, median and quartiles. `--windows 0 --scrapes 0 --pairs 20` takes this measure alone."""
+   and of the processor time of all processes, median and quartiles, and what the scheduler, the one process that makes and serves the page,
+   takes more of the cluster's cores. `--windows 0 --scrapes 0 --pairs 20` takes this measure alone."""
 import argparse
 import os
 import pathlib
@@ -115,38 +116,44 @@ class Cost(harness.Case):
               f"at one a second {100 * each / CORES:.3f} % of {CORES} cores (goal {GOAL} %)", flush=True)
 
     def whole_stream(self, metrics, batches):
-        """Patches a second, and processor seconds of the cluster and the trainer, of a stream from its start to its end."""
+        """Patches a second, processor seconds of the cluster and the trainer, and the scheduler's percentage of the cores, of a stream from its
+        start to its end."""
         self.open_cluster(metrics)
         trainers = lambda: sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
         ended, reader = threading.Event(), None
         if metrics:
             reader = threading.Thread(target=lambda: [self.scrape() for _ in iter(lambda: ended.wait(1), True)])
             reader.start()
-        self.all = [self.cluster.pid, *harness.processes(self.cluster.pid)]
-        spent = self.read() + trainers()
+        pids = harness.processes(self.cluster.pid)
+        scheduler, = (pid for pid, name in pids.items() if name.startswith("patchbay-sch"))
+        self.all = [self.cluster.pid, *pids]
+        spent, turns, begun = self.read() + trainers(), processor_s(scheduler), time.monotonic()
         made = self.json("stream", self.run_file(self.store_path, patch=256, batch=8), "--batches", batches)
         spent = self.read() + trainers() - spent
+        turns = 100 * (processor_s(scheduler) - turns) / (time.monotonic() - begun) / CORES
         ended.set()
         if reader:
             reader.join()
         self.down(self.cluster)
-        return made["patches_per_s"], spent
+        return made["patches_per_s"], spent, turns
 
     def whole_streams(self, pairs, seconds):
         if pairs == 0:
             return
-        rate, _ = self.whole_stream(False, 200)
+        rate, _, _ = self.whole_stream(False, 200)
         batches = max(int(rate * seconds / 8), 50)
-        rates, costs = [], []
+        rates, costs, more = [], [], []
         for pair in range(pairs):
             found = {metrics: self.whole_stream(metrics, batches) for metrics in ((False, True) if pair % 2 else (True, False))}
-            (plain_rate, plain_s), (rate, spent) = found[False], found[True]
+            (plain_rate, plain_s, plain_turns), (rate, spent, turns) = found[False], found[True]
             rates.append(rate / plain_rate)
             costs.append(spent / plain_s)
+            more.append(turns - plain_turns)
             print(f"pair {pair + 1}: {plain_rate:.0f} patches/s without a page and {rate:.0f} with one, {plain_s:.2f} and {spent:.2f} processor seconds",
                   flush=True)
         for what, ratios in (("throughput", rates), ("processor time", costs)):
             print(f"{pairs} pairs of streams of {batches} batches: {what} {spread_of(ratios)} of that without a page (goal {GOAL} %)")
+        print(f"the scheduler with a page: {spread_of(more)} % more of {CORES} cores (goal {GOAL} %)")
 
 
 def main():

@@ -25,7 +25,7 @@ def patchbay(job, *words):
 
 
 def places_of(job):
-    """x, y of the patches, shuffled: whole tiles of the grid, or anywhere."""
+    """x, y of the patches, shuffled: whole tiles of the grid, epoch after epoch, or anywhere."""
     import openslide
     width, height = openslide.OpenSlide(job.slide).dimensions
     draw = random.Random(SEED)
@@ -34,12 +34,11 @@ def places_of(job):
         while len(places) < job.patches:
             places.add((draw.randrange(width - SIDE + 1), draw.randrange(height - SIDE + 1)))
         places = sorted(places)
-    else:
-        places = [(x, y) for y in range(0, height - SIDE + 1, SIDE) for x in range(0, width - SIDE + 1, SIDE)]
-    if len(places) < job.patches:
-        sys.exit(f"the slide has {len(places)} whole tiles: fewer --patches, or --random-places")
-    draw.shuffle(places)
-    return places[:job.patches]
+        draw.shuffle(places)
+        return places
+    grid = [(x, y) for y in range(0, height - SIDE + 1, SIDE) for x in range(0, width - SIDE + 1, SIDE)]
+    epochs = [draw.sample(grid, len(grid)) for _ in range(-(-job.patches // len(grid)))]
+    return [place for epoch in epochs for place in epoch][:job.patches]
 
 
 def cut_tiles(job):
@@ -59,16 +58,16 @@ def cut_tiles(job):
 
 
 def make_store(job):
-    folder = job.below("stores")
+    folder = job.below(f"stores-{job.codec}")
     if not any(folder.glob("*.ome.zarr")):
-        patchbay(job, "ingest", job.slide, "--out", folder)
+        patchbay(job, "ingest", job.slide, "--out", folder, "--codec", job.codec)
     return str(next(folder.glob("*.ome.zarr")))
 
 
 def make_volumes(job):
     """Synthetic CT volumes with lesions: DICOM, ingested; the same voxels as .nii, .nii.gz, .b2nd and .npy."""
     done = job.below("volumes.done")
-    key = f"{job.boxes_of} {job.volumes}"
+    key = f"{job.boxes_of} {job.volumes} {job.codec}"
     if done.exists() and done.read_text() == key:
         return
     for name in ("nii", "b2nd", "npz", "dicom", "volumes"):
@@ -86,7 +85,7 @@ def make_volume(job, number):
     import zarr
     dicom, lesions, out = job.below("dicom", f"{number}"), job.below("dicom", f"{number}.nii"), job.below("volumes", f"{number}")
     patchbay(job, "synth", "ct", dicom, "--size", job.boxes_of, "--seed", number + 1, "--lesions", lesions)
-    patchbay(job, "ingest", dicom, "--out", out)
+    patchbay(job, "ingest", dicom, "--out", out, "--codec", job.codec)
     store = next(out.glob("*.ome.zarr"))
     patchbay(job, "labels", "import", store, lesions, "--set", "lesions", "--classes", CLASSES)
     labels = next(pathlib.Path(folder) for folder, _, files in os.walk(store / "labels") if folder.endswith("/0") and "zarr.json" in files)
