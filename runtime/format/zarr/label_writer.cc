@@ -191,7 +191,7 @@ class LevelRows {
     for (ShardPiece& piece : pieces_) {
       const ShardPlace place{level_, {0, piece.first.y / per_shard.y, piece.first.x / per_shard.x}};
       PB_ASSIGN_OR_RETURN(EncodedShard shard,
-                          AssembleShard(settings_, size_, place, std::span(&piece, 1)));
+                          AssembleShard(settings_, size_, place, std::move(piece)));
       out_.stored_bytes += shard.record.size_bytes;
       if (!shard.bytes.empty()) {
         const std::string file = StrCat(target_.folder, "/", ShardFileName(place));

@@ -16,6 +16,8 @@ constexpr int kCoarserLevelsMax = 3;
 constexpr std::int64_t kMaxShardBytes = std::int64_t{512} << 20;
 /// The expected upper bound of encoded pixels, so that the shard's bytes seldom move.
 constexpr std::size_t kLikelyRatio = 2;
+/// Offset and size of a chunk.
+constexpr std::size_t kIndexEntryBytes = 2 * sizeof(std::uint64_t);
 
 void PutIndexEntry(std::vector<std::byte>& index, std::uint64_t offset, std::uint64_t size) {
   const std::uint64_t entry[2] = {offset, size};
@@ -66,7 +68,10 @@ EncodedShard Finish(const ImageStoreSettings& settings, const ShardPlace& place,
   out.bytes = std::move(piece.bytes);
   if (out.bytes.empty()) return out;
   const Extent per_shard = settings.ChunksPerShard();
+  const auto cells = static_cast<std::size_t>(per_shard.Pixels());
+  out.bytes.reserve(out.bytes.size() + cells * kIndexEntryBytes + 2 * sizeof(std::uint32_t));
   std::vector<std::byte> index;
+  index.reserve(cells * kIndexEntryBytes);
   for (std::int64_t i = 0; i < per_shard.Pixels(); ++i) {
     const Point at = CellAt(per_shard, i);
     const EncodedChunk* chunk = nullptr;
@@ -353,6 +358,18 @@ StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const E
     chunk.offset = whole.bytes.size();
     whole.bytes.insert(whole.bytes.end(), bytes.begin(), bytes.end());
     whole.chunks.push_back(chunk);
+  }
+  return Finish(settings, place, std::move(whole));
+}
+
+StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const Extent& level,
+                                     const ShardPlace& place, ShardPiece whole) {
+  PB_RETURN_IF_ERROR(Validate(settings));
+  PB_RETURN_IF_ERROR(CheckPlaceIn(settings, level, place));
+  const ShardPiece chunks = ChunksOf(settings, level, place);
+  if (whole.level != place.level || whole.first != chunks.first || whole.grid != chunks.grid ||
+      whole.chunks.size() != static_cast<std::size_t>(chunks.grid.Pixels())) {
+    return InvalidArgument("assemble shard: ", ShardFileName(place), ": chunks are missing");
   }
   return Finish(settings, place, std::move(whole));
 }

@@ -110,5 +110,8 @@ class ShardEncoder {
 /// from its pixels. InvalidArgument when chunks are missing.
 StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const Extent& level,
                                      const ShardPlace& place, std::span<const ShardPiece> pieces);
+/// The same out of the one piece of ChunksOf with all its chunks, whose bytes are not copied.
+StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const Extent& level,
+                                     const ShardPlace& place, ShardPiece whole);
 
 }  // namespace patchbay::zarr

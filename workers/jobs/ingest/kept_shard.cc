@@ -34,8 +34,8 @@ class ShardOfTiles {
       PB_RETURN_IF_ERROR(StepOf(context_));
     }
     kept.colours = colours_.Take();
-    PB_ASSIGN_OR_RETURN(
-        kept.shard, zarr::AssembleShard(slide_.store, level_.size, place, std::span(&piece_, 1)));
+    PB_ASSIGN_OR_RETURN(kept.shard,
+                        zarr::AssembleShard(slide_.store, level_.size, place, std::move(piece_)));
     return kept;
   }
 
@@ -66,6 +66,10 @@ class ShardOfTiles {
               [](const auto& a, const auto& b) { return a.chunk.x < b.chunk.x; });
     PB_RETURN_IF_ERROR(StoreRow());
     const std::vector<Digest> digests = is_decoded ? DigestsOf(band) : Sha256OfEach(stored_);
+    // Rows are much alike.
+    if (row == 0) {
+      piece_.bytes.reserve(encoded_.bytes.size() * static_cast<std::size_t>(piece_.grid.y) * 9 / 8);
+    }
     for (std::size_t i = 0; i < digests.size(); ++i) {
       kept.absent_pieces += encoded_.pieces[i].absent ? 1 : 0;
       zarr::AppendEncoded({stored_[i].first, stored_[i].row_bytes}, digests[i], piece_);

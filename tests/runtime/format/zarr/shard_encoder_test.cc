@@ -153,6 +153,8 @@ TEST(ShardEncoder, MissingChunksAndWrongSizesAreRefused) {
   const auto assembled = AssembleShard(settings, Flat(128, 128), {1, {0, 0, 0}}, *pieces);
   EXPECT_TRUE(absl::IsInvalidArgument(assembled.status()));
   EXPECT_THAT(std::string(MessageOf(assembled.status())), testing::HasSubstr("chunk (0,0,2)"));
+  const auto taken = AssembleShard(settings, Flat(128, 128), {1, {0, 0, 0}}, pieces->front());
+  EXPECT_TRUE(absl::IsInvalidArgument(taken.status())) << "a quarter is not the whole";
   ShardEncoder uneven(settings, {Flat(256, 256), Flat(127, 128)}, {0, {0, 0, 0}});
   EXPECT_TRUE(
       absl::IsInvalidArgument(uneven.Encode(RowsOf(image, settings, {0, {0, 0, 0}}, 1)).status()));
