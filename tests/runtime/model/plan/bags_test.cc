@@ -9,6 +9,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/plan.h"
 #include "tests/contract/known_ops.h"
+#include "tests/runtime/model/plan/built_plan.h"
 
 namespace patchbay::plan {
 namespace {
@@ -25,12 +26,6 @@ RunConfig BagsConfig(const std::string& rest, std::uint32_t ranks = 1) {
   return *config;
 }
 
-std::string BagsConfigError(const std::string& rest) {
-  return std::string(MessageOf(
-      ParseRunConfig(StrCat("dataset: t.csv\npatch: {size: [10, 10]}\n", rest), "run.yaml")
-          .status()));
-}
-
 /// An image of `patches` cells of the grid.
 PlannedImage ImageOfPatches(std::int64_t patches) {
   return {Sha256Of(StrCat(patches)), "zarr", Flat(10, 10 * patches), 3, DType::kUint8};
@@ -40,15 +35,6 @@ std::vector<PlannedImage> Images(const std::vector<std::int64_t>& patches) {
   std::vector<PlannedImage> images;
   for (const std::int64_t count : patches) images.push_back(ImageOfPatches(count));
   return images;
-}
-
-Plan BagsPlan(const RunConfig& config, std::vector<PlannedImage> images) {
-  auto plan = Plan::Build(config, std::move(images));
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  const auto again = ParsePlan(plan->Text());
-  EXPECT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(again->digest(), plan->digest());
-  return *std::move(plan);
 }
 
 struct Bag {
@@ -81,7 +67,7 @@ std::vector<Bag> BagsOf(const Plan& plan, std::uint32_t epoch) {
 
 TEST(Bags, AnEpochHasEveryImageOnceAndNoPatchTwice) {
   const std::vector<std::int64_t> counts = {40, 3, 8, 9, 1, 1000, 7};
-  const Plan plan = BagsPlan(BagsConfig(kBags), Images(counts));
+  const Plan plan = BuiltPlan(BagsConfig(kBags), Images(counts));
   EXPECT_EQ(plan.bags()->count(), 7u);
   EXPECT_EQ(plan.bags()->ShortCount(), 3u);
   EXPECT_EQ(plan.patches_per_epoch(), 56u);
@@ -108,7 +94,7 @@ TEST(Bags, AnEpochHasEveryImageOnceAndNoPatchTwice) {
 
 TEST(Bags, SequentialIsTheTablesOrderAndMarksTheLastPatch) {
   const Plan plan =
-      BagsPlan(BagsConfig(StrCat("sampling: {order: sequential}\n", kBags)), Images({40, 3, 8}));
+      BuiltPlan(BagsConfig(StrCat("sampling: {order: sequential}\n", kBags)), Images({40, 3, 8}));
   const std::vector<Bag> bags = BagsOf(plan, 5);
   for (std::uint32_t i = 0; i < 3; ++i) EXPECT_EQ(bags[i].image, i);
   EXPECT_NE(bags[0], BagsOf(plan, 6)[0]) << "other patches in another epoch";
@@ -135,7 +121,7 @@ void ExpectShareOfDraws(std::uint64_t count, std::uint64_t draws, double p,
 TEST(Bags, PatchesPairsAndPlacesAreEquallyLikely) {
   constexpr std::uint32_t kEpochs = 20'000;
   const Plan plan =
-      BagsPlan(BagsConfig("batch: {by: image, patches: 3}\n"), Images({11, 5, 2, 64}));
+      BuiltPlan(BagsConfig("batch: {by: image, patches: 3}\n"), Images({11, 5, 2, 64}));
   std::map<std::int64_t, std::uint64_t> taken, first;
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> pairs;
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> turns;
@@ -177,7 +163,7 @@ TEST(Bags, TissueAndTablesOfPlacesSayWhatThereIs) {
     images[i].indexes = {Sha256Of("index")};
     images[i].places = {{places[i], 1}};
   }
-  const Plan plan = BagsPlan(BagsConfig(tissue), images);
+  const Plan plan = BuiltPlan(BagsConfig(tissue), images);
   EXPECT_EQ(plan.bags()->count(), 2u) << "an image without tissue has no bag";
   EXPECT_EQ(plan.bags()->ShortCount(), 1u);
   EXPECT_EQ(plan.cumulative_patches(), (std::vector<std::uint64_t>{0, 8, 8, 16}));
@@ -191,7 +177,7 @@ TEST(Bags, TissueAndTablesOfPlacesSayWhatThereIs) {
   listed[1].listed = {{0, 1}};
   const RunConfig config =
       BagsConfig("sampling: {positions: places.csv}\nbatch: {by: image, patches: 2}\n");
-  const Plan from_table = BagsPlan(config, listed);
+  const Plan from_table = BuiltPlan(config, listed);
   for (const Bag& bag : BagsOf(from_table, 2)) {
     EXPECT_EQ(bag.x.size(), bag.image == 0 ? 2u : 1u);
     for (const std::int64_t x : bag.x) EXPECT_TRUE(bag.image == 0 ? x % 2 == 1 && x > 1 : x == 1);
@@ -200,21 +186,21 @@ TEST(Bags, TissueAndTablesOfPlacesSayWhatThereIs) {
 
 TEST(Bags, ARanksPartIsWholeBags) {
   const std::vector<PlannedImage> five = Images({40, 3, 8, 9, 11});
-  const Plan one = BagsPlan(BagsConfig(kBags), five);
+  const Plan one = BuiltPlan(BagsConfig(kBags), five);
   EXPECT_EQ(one.config().global_size, 8u);
   EXPECT_EQ(BatchesPerEpoch(*one.Geometry(1)), 5u);
   EXPECT_EQ(one.Geometry(2).status().message(),
             "plan stream: key 'batch.patches': a batch of 8 patches on 2 ranks: not a whole number "
             "of bags of 8 for each");
-  const Plan two = BagsPlan(BagsConfig(kBags, 2), five);
+  const Plan two = BuiltPlan(BagsConfig(kBags, 2), five);
   EXPECT_EQ(two.config().global_size, 16u);
   EXPECT_TRUE(two.Geometry(1).ok()) << "two bags a step";
   EXPECT_EQ(two.Geometry(2).status().message(),
             "plan stream: key 'batch.tail': 1 bag in the last batch, for 2 ranks: choose drop, pad "
             "or wrap");
   for (const char* tail : {"drop", "pad", "wrap"}) {
-    const Plan plan =
-        BagsPlan(BagsConfig(StrCat("batch: {by: image, patches: 8, tail: ", tail, "}\n"), 2), five);
+    const Plan plan = BuiltPlan(
+        BagsConfig(StrCat("batch: {by: image, patches: 8, tail: ", tail, "}\n"), 2), five);
     const auto geometry = plan.Geometry(2);
     ASSERT_TRUE(geometry.ok()) << geometry.status();
     for (std::uint64_t batch = 0; batch < BatchesPerEpoch(*geometry); ++batch) {
@@ -232,7 +218,7 @@ TEST(Bags, ARanksPartIsWholeBags) {
   }
   const RunConfig four = BagsConfig("batch: {by: image, patches: 8, global_size: 32}\n");
   EXPECT_EQ(four.global_size, 32u);
-  EXPECT_EQ(BagsPlan(four, Images({8, 8, 8, 8})).Geometry(4)->global_batch, 32u);
+  EXPECT_EQ(BuiltPlan(four, Images({8, 8, 8, 8})).Geometry(4)->global_batch, 32u);
 }
 
 TEST(Bags, AResumedRunKeepsItsBatch) {
@@ -250,7 +236,7 @@ TEST(Bags, AResumedRunKeepsItsBatch) {
 
 TEST(Bags, ConfigsOfBagsThatCannotBeAreRefusedByKey) {
   const auto refuses = [](const std::string& rest, const std::string& cause) {
-    EXPECT_NE(BagsConfigError(rest).find(cause), std::string::npos) << BagsConfigError(rest);
+    EXPECT_NE(RefusalOfConfig(rest).find(cause), std::string::npos) << RefusalOfConfig(rest);
   };
   refuses("batch: {by: image}\n", "key 'batch.by': bags need `patches`, the number in a bag");
   refuses("batch: {patches: 8}\n", "key 'batch.patches': the patches of a bag: needs by: image");
@@ -285,7 +271,7 @@ TEST(Bags, ASplitHasBagsOfItsOwn) {
 }
 
 TEST(Bags, TheDrawIsAPromise) {
-  const Plan plan = BagsPlan(BagsConfig("batch: {by: image, patches: 4}\n"), Images({20, 3, 9}));
+  const Plan plan = BuiltPlan(BagsConfig("batch: {by: image, patches: 4}\n"), Images({20, 3, 9}));
   std::vector<std::int64_t> drawn;
   for (const Bag& bag : BagsOf(plan, 1)) {
     drawn.push_back(bag.image);

@@ -10,6 +10,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/plan.h"
 #include "tests/contract/known_ops.h"
+#include "tests/runtime/model/plan/built_plan.h"
 
 namespace patchbay::plan {
 namespace {
@@ -31,12 +32,6 @@ RunConfig SamplingConfig(const std::string& rest) {
   return config.ok() ? *config : RunConfig{};
 }
 
-std::string SamplingConfigError(const std::string& rest) {
-  return std::string(MessageOf(
-      ParseRunConfig(StrCat("dataset: t.csv\npatch: {size: [10, 10]}\n", rest), "run.yaml")
-          .status()));
-}
-
 PlannedImage SampledImage(std::int64_t height, std::int64_t width,
                           std::vector<std::uint32_t> groups = {},
                           std::vector<PlaceCount> places = {}) {
@@ -49,15 +44,6 @@ PlannedImage SampledImage(std::int64_t height, std::int64_t width,
     image.labels = ImageLabels{Sha256Of("labels"), {{"a", 1}, {"b", 2}, {"c", 3}}};
   }
   return image;
-}
-
-Plan SamplingPlan(const RunConfig& config, std::vector<PlannedImage> images) {
-  auto plan = Plan::Build(config, std::move(images));
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  const auto again = ParsePlan(plan->Text());
-  EXPECT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(again->digest(), plan->digest());
-  return *std::move(plan);
 }
 
 TEST(AliasTable, CountsFollowTheWeights) {
@@ -91,8 +77,8 @@ TEST(Sampling, SitesAndPatientsAreEquallyLikelyWhateverTheirSize) {
       "sampling: {positions: random, patches_per_epoch: 1000000, weight_by: [site, patient_id]}\n");
   // Site 0: patient 0 with two images of 1 and 3 patches, patient 1; site 1: one large image.
   const Plan plan =
-      SamplingPlan(config, {SampledImage(10, 10, {0, 0}), SampledImage(10, 30, {0, 0}),
-                            SampledImage(50, 50, {0, 1}), SampledImage(1000, 1000, {1, 0})});
+      BuiltPlan(config, {SampledImage(10, 10, {0, 0}), SampledImage(10, 30, {0, 0}),
+                         SampledImage(50, 50, {0, 1}), SampledImage(1000, 1000, {1, 0})});
   std::vector<std::uint64_t> counts(4);
   for (std::uint64_t i = 0; i < kSamplingDraws; ++i) ++counts[plan.SourceOf(0, i)->image];
   const double shares[] = {0.25 * 0.25, 0.25 * 0.75, 0.25, 0.5};
@@ -109,8 +95,8 @@ TEST(Sampling, ClassesFollowTheirWeightsAndImagesTheirPixels) {
       "sampling: {positions: random, patches_per_epoch: 1000000, class_weights: {a: 0.3, b: 0.1, "
       "c: 0}}\n");
   // Image 1 has cells of 4 x 4 pixels: 25 of them are 400 pixels.
-  const Plan plan = SamplingPlan(config, {SampledImage(90, 90, {}, {{100, 1}, {10, 1}, {0, 1}}),
-                                          SampledImage(90, 90, {}, {{25, 16}, {0, 1}, {9, 1}})});
+  const Plan plan = BuiltPlan(config, {SampledImage(90, 90, {}, {{100, 1}, {10, 1}, {0, 1}}),
+                                       SampledImage(90, 90, {}, {{25, 16}, {0, 1}, {9, 1}})});
   std::map<std::pair<std::size_t, std::uint32_t>, std::uint64_t> counts;
   std::vector<std::uint64_t> numbers(10);
   for (std::uint64_t i = 0; i < kSamplingDraws; ++i) {
@@ -169,8 +155,8 @@ TEST(Sampling, TooLittleTissueSaysWhatToChange) {
 }
 
 TEST(Sampling, NoSlideBringsMoreThanItsLimit) {
-  const Plan grid = SamplingPlan(SamplingConfig("sampling: {max_per_slide: 4}\n"),
-                                 {SampledImage(100, 100), SampledImage(10, 30)});
+  const Plan grid = BuiltPlan(SamplingConfig("sampling: {max_per_slide: 4}\n"),
+                              {SampledImage(100, 100), SampledImage(10, 30)});
   ASSERT_EQ(grid.cumulative_patches(), (std::vector<std::uint64_t>{0, 4, 7}));
   std::set<std::string> first, second;
   for (std::uint64_t i = 0; i < 7; ++i) {
@@ -180,7 +166,7 @@ TEST(Sampling, NoSlideBringsMoreThanItsLimit) {
   }
   EXPECT_EQ(first.size(), 4u);
   EXPECT_NE(first, second) << "other cells in another epoch";
-  const Plan random = SamplingPlan(
+  const Plan random = BuiltPlan(
       SamplingConfig("sampling: {positions: random, patches_per_epoch: 100, max_per_slide: 60}\n"),
       {SampledImage(100, 100), SampledImage(10, 30), SampledImage(10, 10)});
   EXPECT_EQ(random.cumulative_patches(), (std::vector<std::uint64_t>{0, 60, 90, 100}));
@@ -203,7 +189,7 @@ TEST(Sampling, SharesAreCutAtTheLimitAndGoToTheOthers) {
 TEST(Sampling, StrideAndOverlapMakeTheGrid) {
   const std::vector<PlannedImage> images = {SampledImage(30, 25)};
   const auto boxes = [&](const std::string& sampling) {
-    const Plan plan = SamplingPlan(
+    const Plan plan = BuiltPlan(
         SamplingConfig(StrCat("sampling: {order: sequential, ", sampling, "}\n")), images);
     std::vector<Box> all;
     for (std::uint64_t i = 0; i < plan.patches_per_epoch(); ++i) {
@@ -217,15 +203,15 @@ TEST(Sampling, StrideAndOverlapMakeTheGrid) {
   EXPECT_EQ(overlapping.back(), Box2D(20, 20, 10, 10));
   EXPECT_EQ(boxes("stride: [5, 10]"), overlapping);
   EXPECT_EQ(boxes("stride: [20, 20]").size(), 2u * 2u);
-  EXPECT_EQ(SamplingConfigError("sampling: {overlap: [10, 0]}\n"),
+  EXPECT_EQ(RefusalOfConfig("sampling: {overlap: [10, 0]}\n"),
             "run.yaml:3: key 'sampling.overlap': 10 pixels: not less than the patch has");
-  EXPECT_EQ(SamplingConfigError("sampling: {stride: [1, 1, 1]}\n"),
+  EXPECT_EQ(RefusalOfConfig("sampling: {stride: [1, 1, 1]}\n"),
             "run.yaml:3: key 'sampling.stride': expected 2 values, as patch.size has");
 }
 
 TEST(Sampling, ContradictionsAreRefused) {
   const auto says = [](const std::string& rest, const std::string& text) {
-    EXPECT_NE(SamplingConfigError(rest).find(text), std::string::npos) << SamplingConfigError(rest);
+    EXPECT_NE(RefusalOfConfig(rest).find(text), std::string::npos) << RefusalOfConfig(rest);
   };
   says("sampling: {stride: [5, 5], overlap: [5, 5]}\n", "exclude each other");
   says("sampling: {positions: random, stride: [5, 5]}\n", "need positions: grid");
@@ -419,7 +405,7 @@ TEST(Places, AHugeCohortIsCountedInLittleTime) {
   for (std::uint32_t i = 0; i < 10'000; ++i) {
     images.push_back(SampledImage(100'000, 100'000, {i % 7}, {{500 + i % 11, 256}, {500, 64}}));
   }
-  const Plan plan = SamplingPlan(config, std::move(images));
+  const Plan plan = BuiltPlan(config, std::move(images));
   EXPECT_LT(plan.Text().size(), 4u << 20);
   EXPECT_EQ(plan.patches_per_epoch(), 10'000'000u);
 }
