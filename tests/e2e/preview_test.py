@@ -11,7 +11,7 @@ import harness
 SQUARE = ('{"type":"Feature","properties":{"classification":"tumour"},"geometry":{"type":"Polygon","coordinates":'
           '[[[100,100],[500,100],[500,400],[100,400],[100,100]]]}}')
 TISSUE, SECOND_CLASS = (0, 150, 60), (230, 159, 0)
-CLASSES_OF_VOLUMES = [(220, 50, 47), (38, 139, 210), (133, 153, 0), (203, 75, 22), (211, 54, 130), (42, 161, 152)]
+CLASSES_OF_VOLUMES = [(230, 159, 0), (0, 158, 115), (213, 94, 0), (86, 180, 233), (204, 0, 204), (240, 228, 66)]
 
 
 def picture(path):

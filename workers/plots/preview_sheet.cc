@@ -147,10 +147,24 @@ void DrawPatchCard(Drawing& drawing, const PatchCard& card, PlotPoint at) {
 }  // namespace
 
 Color ClassColor(int value) {
-  // Eight hues that stay apart for colour-blind readers, on pink tissue too.
-  constexpr Color kHues[] = {{0, 114, 178},  {230, 159, 0}, {0, 158, 115},  {213, 94, 0},
-                             {86, 180, 233}, {204, 0, 204}, {240, 228, 66}, {90, 60, 30}};
-  return kHues[static_cast<std::size_t>(value) % std::size(kHues)];
+  // The first eight stay apart for colour-blind readers, on pink tissue too. Each of the others is
+  // the one furthest from those before it, from white and from pale tissue in CIELAB, where
+  // distances as protanopes and deuteranopes see them count twice.
+  constexpr Color kColours[] = {
+      {0, 114, 178},   {230, 159, 0},   {0, 158, 115},   {213, 94, 0},    {86, 180, 233},
+      {204, 0, 204},   {240, 228, 66},  {90, 60, 30},    {0, 0, 255},     {90, 0, 75},
+      {240, 225, 180}, {255, 165, 195}, {255, 0, 90},    {150, 240, 120}, {0, 255, 255},
+      {45, 0, 150},    {120, 135, 255}, {135, 105, 135}, {15, 45, 120},   {135, 75, 255},
+      {0, 60, 45},     {75, 90, 0},     {165, 0, 75},    {195, 165, 75},  {240, 105, 180},
+      {150, 195, 135}, {180, 75, 45},   {180, 30, 150},  {180, 165, 150}, {105, 165, 255},
+      {30, 210, 30},   {0, 75, 105},    {90, 60, 165},   {195, 240, 210}, {75, 225, 255},
+      {255, 15, 195},  {0, 0, 195},     {90, 135, 75},   {225, 105, 120}, {120, 150, 30},
+      {30, 225, 120},  {195, 225, 90},  {0, 60, 210},    {105, 15, 0},    {150, 60, 60},
+      {195, 0, 15},    {150, 75, 105},  {90, 15, 30},    {90, 75, 75},    {225, 0, 135},
+      {135, 15, 255},  {150, 210, 210}, {135, 105, 255}, {120, 0, 180},   {195, 240, 150},
+      {0, 165, 165},   {165, 120, 210}, {105, 0, 135},   {120, 120, 90},  {225, 135, 225},
+      {75, 30, 60},    {0, 60, 0},      {135, 0, 105},   {255, 180, 165}};
+  return kColours[static_cast<std::size_t>(value) % std::size(kColours)];
 }
 
 ConstTensorView Picture::View() const {

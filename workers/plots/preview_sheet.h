@@ -31,7 +31,8 @@ struct OutlinedArea {
 };
 
 inline constexpr Color kTissueColor = {0, 150, 60};
-/// The colour of class `value` in outlines, overlays and legends.
+/// The colour of class `value` in outlines, overlays, legends and exports: of the first 64 classes
+/// each has another.
 Color ClassColor(int value);
 
 /// One image of a dataset.

@@ -1,6 +1,8 @@
 // Contact sheets: outlines, legends and overlays lie where they should on the page.
 #include "workers/plots/preview_sheet.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -84,14 +86,64 @@ TEST(PreviewSheet, EveryClassHasItsColourInTheLegendAsFarAsThereIsRoom) {
   EXPECT_LT(many.Count(ClassColor(5)), 15 * 17 * 17) << "the rest is a number";
 }
 
-TEST(PreviewSheet, ColoursOfClassesAreDifferent) {
-  for (int a = 0; a < 8; ++a) {
+using Sight = std::array<std::array<double, 3>, 3>;
+// Linear light as normal eyes see it, and as protanopes and deuteranopes do (Machado and others,
+// 2009, of full severity).
+constexpr Sight kNormal = {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
+constexpr Sight kProtanope = {{{0.152286, 1.052583, -0.204868},
+                               {0.114503, 0.786281, 0.099216},
+                               {-0.003882, -0.048116, 1.051998}}};
+constexpr Sight kDeuteranope = {{{0.367322, 0.860646, -0.227968},
+                                 {0.280085, 0.672501, 0.047413},
+                                 {-0.011820, 0.042940, 0.968881}}};
+
+/// L*, a*, b* (D65) of an sRGB colour.
+std::array<double, 3> LabOf(Color color, const Sight& sight) {
+  std::array<double, 3> linear{};
+  const double parts[] = {color.red / 255.0, color.green / 255.0, color.blue / 255.0};
+  for (std::size_t i = 0; i < 3; ++i) {
+    linear[i] = parts[i] <= 0.04045 ? parts[i] / 12.92 : std::pow((parts[i] + 0.055) / 1.055, 2.4);
+  }
+  const auto times = [](const Sight& matrix, const std::array<double, 3>& by) {
+    std::array<double, 3> out{};
+    for (std::size_t r = 0; r < 3; ++r) {
+      for (std::size_t c = 0; c < 3; ++c) out[r] += matrix[r][c] * by[c];
+    }
+    return out;
+  };
+  std::array<double, 3> seen = times(sight, linear);
+  for (double& part : seen) part = std::clamp(part, 0.0, 1.0);
+  constexpr Sight kXyz = {{{0.4124564, 0.3575761, 0.1804375},
+                           {0.2126729, 0.7151522, 0.0721750},
+                           {0.0193339, 0.1191920, 0.9503041}}};
+  const std::array<double, 3> xyz = times(kXyz, seen);
+  const auto f = [](double t) {
+    return t > 216.0 / 24389 ? std::cbrt(t) : (24389.0 / 27 * t + 16) / 116;
+  };
+  const double x = f(xyz[0] / 0.95047), y = f(xyz[1]), z = f(xyz[2] / 1.08883);
+  return {116 * y - 16, 500 * (x - y), 200 * (y - z)};
+}
+
+/// The smallest distance in CIELAB between the colours of the first `classes` classes.
+double LeastDistance(int classes, const Sight& sight) {
+  double least = 1e9;
+  for (int a = 0; a < classes; ++a) {
     for (int b = 0; b < a; ++b) {
-      const Color one = ClassColor(a), other = ClassColor(b);
-      EXPECT_GT(std::hypot(one.red - other.red, one.green - other.green, one.blue - other.blue), 60)
-          << a << " " << b;
+      const auto one = LabOf(ClassColor(a), sight), other = LabOf(ClassColor(b), sight);
+      least = std::min(least, std::hypot(one[0] - other[0], one[1] - other[1], one[2] - other[2]));
     }
   }
+  return least;
+}
+
+TEST(PreviewSheet, ColoursOf64ClassesAreDifferent) {
+  EXPECT_GT(LeastDistance(8, kNormal), 26);
+  EXPECT_GT(LeastDistance(64, kNormal), 17);
+  EXPECT_GT(LeastDistance(64, kProtanope), 8.9);
+  EXPECT_GT(LeastDistance(64, kDeuteranope), 8.1);  // the first eight have this
+  EXPECT_GT(LeastDistance(8, kDeuteranope), 8.1);
+  const Color first = ClassColor(1);
+  EXPECT_TRUE(first.red == 230 && first.green == 159 && first.blue == 0) << "as sheets always had";
 }
 
 TEST(PreviewSheet, PicturesOfAPatchStandBesideEachOther) {

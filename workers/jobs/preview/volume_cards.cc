@@ -24,8 +24,6 @@ constexpr double kLowHu = -160, kHighHu = 240;
 constexpr std::int64_t kMaxVoxels = std::int64_t{1} << 24;
 constexpr std::int64_t kMaxPictureSide = 1024;
 constexpr double kOverlay = 0.5;  ///< weight of a label's colour
-constexpr std::array<Color, 6> kColours = {
-    {{220, 50, 47}, {38, 139, 210}, {133, 153, 0}, {203, 75, 22}, {211, 54, 130}, {42, 161, 152}}};
 
 /// All voxels of one level, as doubles or as classes.
 struct LevelVoxels {
@@ -156,7 +154,7 @@ class Slicer {
     const double grey =
         std::isfinite(hu) ? std::clamp(255 * (hu - kLowHu) / (kHighHu - kLowHu), 0.0, 255.0) : 0;
     const double label = overlay_ ? overlay_->voxels.At(at) : 0;
-    const Color& color = kColours[static_cast<std::size_t>(label) % kColours.size()];
+    const Color color = ClassColor(static_cast<int>(label));
     const double weight = IsShown(label) ? kOverlay : 0;
     for (const std::uint8_t tint : {color.red, color.green, color.blue}) {
       picture.rgb.push_back(static_cast<std::uint8_t>((1 - weight) * grey + weight * tint));
