@@ -3,12 +3,27 @@ import csv
 import pathlib
 import shutil
 import struct
+import subprocess
 
 import harness
 
 PATIENT = "Doe^Jane^CANARY"
 SLIDE = "1.2.840.10008.5.1.4.1.1.77.1.6"
 TILE = 128
+STEP_UM = 1.5  # from one focal plane to the next
+
+# Arguments: a DICOM file of TILED_FULL, the number of a focal plane, a store: its pixels are that plane's as pydicom reads the frames.
+COMPARE = """
+import sys, numpy, pydicom, zarr
+slide, plane = pydicom.dcmread(sys.argv[1]), int(sys.argv[2])
+height, width, tile = slide.TotalPixelMatrixRows, slide.TotalPixelMatrixColumns, slide.Rows
+rows, columns = -(-height // tile), -(-width // tile)
+assert slide.TotalPixelMatrixFocalPlanes * rows * columns == slide.NumberOfFrames
+frames = slide.pixel_array[plane * rows * columns:(plane + 1) * rows * columns]
+whole = frames.reshape(rows, columns, tile, tile, 3).transpose(0, 2, 1, 3, 4).reshape(rows * tile, columns * tile, 3)
+stored = zarr.open_group(sys.argv[3], mode="r")["0"][:]
+assert numpy.array_equal(stored, whole[:height, :width].transpose(2, 0, 1))
+"""
 
 
 def element(tag, kind, value):
@@ -22,19 +37,19 @@ def item(value):
     return struct.pack("<HHI", 0xfffe, 0xe000, len(value)) + value
 
 
-def pixel(level, y, x):
+def pixel(level, y, x, plane=0):
     y, x = y << level, x << level
-    return bytes(((x // 2 + y // 3 + c * 40 + x * y % 7) % 200 + 30) & 255 for c in range(3))
+    return bytes(((x // 2 + y // 3 + c * 40 + x * y % 7 + plane * 9) % 200 + 30) & 255 for c in range(3))
 
 
-def instance(level, number, series="1.2.3.4", image_type="VOLUME", sparse=False):
-    """An uncompressed level of a slide of 500 x 420 pixels at 0.25 um."""
+def instance(level, number, series="1.2.3.4", image_type="VOLUME", sparse=False, planes=(0,)):
+    """An uncompressed level of a slide of 500 x 420 pixels at 0.25 um; planes: numbers of the pixels' planes."""
     height, width = 500 >> level, 420 >> level
     rows, columns = -(-height // TILE), -(-width // TILE)
-    frames = [b"".join(pixel(level, row * TILE + y, column * TILE + x) for y in range(TILE) for x in range(TILE))
-              for row in range(rows) for column in range(columns)]
+    frames = [b"".join(pixel(level, row * TILE + y, column * TILE + x, plane) for y in range(TILE) for x in range(TILE))
+              for plane in planes for row in range(rows) for column in range(columns)]
     spacing = "\\".join([str(0.00025 * 2**level)] * 2)
-    measures = element(0x00280030, b"DS", spacing)
+    measures = element(0x00180088, b"DS", str(STEP_UM / 1000)) + element(0x00280030, b"DS", spacing)
     data = b"".join([
         element(0x00080008, b"CS", f"ORIGINAL\\PRIMARY\\{image_type}\\NONE"), element(0x00080016, b"UI", SLIDE),
         element(0x0008002a, b"DT", "20240506070809"), element(0x00080070, b"LO", "Maker"), element(0x00081010, b"SH", "CANARY-STATION"),
@@ -44,8 +59,10 @@ def instance(level, number, series="1.2.3.4", image_type="VOLUME", sparse=False)
         element(0x00280002, b"US", struct.pack("<H", 3)), element(0x00280004, b"CS", "RGB"),
         element(0x00280006, b"US", struct.pack("<H", 0)), element(0x00280008, b"IS", str(len(frames))),
         element(0x00280010, b"US", struct.pack("<H", TILE)), element(0x00280011, b"US", struct.pack("<H", TILE)),
-        element(0x00280100, b"US", struct.pack("<H", 8)), element(0x00280103, b"US", struct.pack("<H", 0)),
+        element(0x00280100, b"US", struct.pack("<H", 8)), element(0x00280101, b"US", struct.pack("<H", 8)),
+        element(0x00280102, b"US", struct.pack("<H", 7)), element(0x00280103, b"US", struct.pack("<H", 0)),
         element(0x00480006, b"UL", struct.pack("<I", width)), element(0x00480007, b"UL", struct.pack("<I", height)),
+        element(0x00480303, b"UL", struct.pack("<I", len(planes))),
         element(0x52009229, b"SQ", item(element(0x00289110, b"SQ", item(measures))))])
     if sparse:
         places = ((1 + i // columns * TILE, 1 + i % columns * TILE) for i in range(rows * columns))
@@ -129,6 +146,33 @@ class DicomSlides(harness.Case):
         store = next((self.folder / "kept").glob("*.zarr"))
         self.assertEqual(self.command("verify", store).returncode, 0)
         self.assertEqual(self.digest(store), self.digest(alone))
+
+    def test_a_column_of_the_table_chooses_a_focal_plane(self):
+        for name, planes in (("stack", (0, 1)), ("upper", (1,))):
+            (self.folder / name).mkdir()
+            (self.folder / name / "a.dcm").write_bytes(instance(0, 1, planes=planes))
+        (self.folder / "stack/b.dcm").write_bytes(instance(1, 2, planes=(0, 1)))
+        slide = self.folder / "stack/a.dcm"
+        said = self.command("inspect", slide)
+        self.assertIn("focal planes at 0, 1.5 um: `patchbay ingest TABLE` takes the one that its column focal_plane names", said.stderr)
+        table, ingest = self.folder / "t.csv", ("ingest", "t.csv", "--out", "stores", "--chunk", 256, "--codec", "lz4", "--keep-names")
+        for cell, why in (("x", "t.csv:2: column 'focal_plane': 'x': not the height of a focal plane in um"),
+                          ("7", "no focal plane at 7 um; it has 0, 1.5 um")):
+            table.write_text(f"path,focal_plane\nstack/a.dcm,{cell}\n")
+            refused = self.command(*ingest)
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn(why, refused.stdout + refused.stderr)
+        table.write_text("path,focal_plane\nstack/a.dcm,1.5\nstack/b.dcm,0\n")
+        self.assertIn("another row chooses otherwise of this slide, which becomes one store", self.command(*ingest).stderr)
+        table.write_text("path,focal_plane\nstack/a.dcm,1.5\n")
+        self.json(*ingest)
+        store = self.folder / "stores/a.ome.zarr"
+        self.assertEqual(self.digest(store), self.digest(self.folder / "upper/a.dcm"))
+        if harness.oracles("numpy", "pydicom", "zarr"):
+            subprocess.run([harness.PYTHON, "-c", COMPARE, slide, "1", store], check=True)
+        self.assertTrue(self.json(*ingest)["stores"][0]["already_there"])
+        table.write_text("path,focal_plane\nstack/a.dcm,0\n")
+        self.assertIn("with other settings (focal_plane was 1.5, now 0", self.command(*ingest).stderr)
 
     def test_instances_that_are_no_slide_are_refused_by_name(self):
         folder = self.series("slides")

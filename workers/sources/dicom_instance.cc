@@ -4,14 +4,14 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <iterator>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "runtime/core/strings.h"
 #include "runtime/model/source/mpp_range.h"
-#include "workers/sources/dicom_elements.h"
+#include "workers/sources/dicom/dicom_elements.h"
+#include "workers/sources/dicom_syntax.h"
 #include "workers/sources/source_extent.h"
 
 namespace patchbay::workers {
@@ -22,6 +22,7 @@ constexpr std::string_view kSlideClass = "1.2.840.10008.5.1.4.1.1.77.1.6";
 enum Tag : std::uint32_t {
   kImageType = 0x00080008,
   kSopClass = 0x00080016,
+  kSliceSpacing = 0x00180088,
   kSeries = 0x0020000E,
   kInstanceNumber = 0x00200013,
   kConcatenation = 0x00209161,
@@ -42,6 +43,7 @@ enum Tag : std::uint32_t {
   kFocalOffset = 0x0040074A,
   kTotalColumns = 0x00480006,
   kTotalRows = 0x00480007,
+  kOrigin = 0x00480008,
   kLabelInImage = 0x00480010,
   kOpticalPaths = 0x00480105,
   kPathIdentifier = 0x00480106,
@@ -51,6 +53,7 @@ enum Tag : std::uint32_t {
   kPlanePosition = 0x0048021A,
   kColumnPosition = 0x0048021E,
   kRowPosition = 0x0048021F,
+  kFocalPlanes = 0x00480303,
   kShared = 0x52009229,
   kPerFrame = 0x52009230,
   kOffsetTable = 0x7FE00001,
@@ -83,40 +86,6 @@ std::optional<T> NumberIn(std::string_view text) {
 bool IsLevel(std::string_view image_type) {
   const auto parts = PartsOf(image_type);
   return parts.size() >= 3 && parts[2] == "VOLUME";
-}
-
-constexpr std::string_view kLosslessJpegLs = "1.2.840.10008.1.2.4.80";
-
-struct Syntax {
-  std::string_view uid, name;
-  std::optional<TiffCompression> compression;  ///< nothing: not read
-};
-constexpr Syntax kSyntaxes[] = {
-    {"1.2.840.10008.1.2", "implicit little-endian", TiffCompression::kNone},
-    {"1.2.840.10008.1.2.1", "explicit little-endian", TiffCompression::kNone},
-    {"1.2.840.10008.1.2.4.50", "JPEG baseline", TiffCompression::kJpeg},
-    {"1.2.840.10008.1.2.4.90", "JPEG 2000", TiffCompression::kAperioJpeg2000Rgb},
-    {"1.2.840.10008.1.2.4.91", "JPEG 2000", TiffCompression::kAperioJpeg2000Rgb},
-    {"1.2.840.10008.1.2.4.51", "JPEG extended", std::nullopt},
-    {"1.2.840.10008.1.2.4.57", "lossless JPEG", std::nullopt},
-    {"1.2.840.10008.1.2.4.70", "lossless JPEG", std::nullopt},
-    {kLosslessJpegLs, "JPEG-LS", TiffCompression::kDicomJpegLs},
-    {"1.2.840.10008.1.2.4.81", "JPEG-LS", TiffCompression::kDicomJpegLs},
-    {"1.2.840.10008.1.2.4.201", "high-throughput JPEG 2000", std::nullopt},
-    {"1.2.840.10008.1.2.4.202", "high-throughput JPEG 2000", std::nullopt},
-    {"1.2.840.10008.1.2.4.203", "high-throughput JPEG 2000", std::nullopt},
-    {"1.2.840.10008.1.2.5", "RLE", std::nullopt},
-};
-
-StatusOr<TiffCompression> CompressionOf(const std::string& uid) {
-  for (const Syntax& syntax : kSyntaxes) {
-    if (syntax.uid != uid) continue;
-    if (syntax.compression) return *syntax.compression;
-    return Unimplemented(
-        "transfer syntax ", uid, " (0002,0010): ", syntax.name,
-        " is not read; JPEG baseline, JPEG 2000, JPEG-LS and uncompressed tiles are");
-  }
-  return Unimplemented("transfer syntax (0002,0010): one that is not known");
 }
 
 /// Reads one file into a DicomInstance, element by element.
@@ -179,6 +148,8 @@ class InstanceReader {
         return ToLong(value, total_columns_);
       case kTotalRows:
         return ToLong(value, total_rows_);
+      case kFocalPlanes:
+        return ToLong(value, out_.focal_planes);
       case kConcatenationOffset:
         return ToLong(value, out_.first_frame);
       case kPhotometric:
@@ -208,9 +179,9 @@ class InstanceReader {
 
   Status ValueWithin(DicomSequences within, const DicomValue& value) {
     if (within.size() == 1 && within[0] == kOpticalPaths && value.tag == kIccProfile) {
-      if (out_.paths.size() != 1) return absl::OkStatus();
       constexpr std::uint16_t kUndefinedType = 7;
-      out_.icc_profile = TiffEntry{34675, kUndefinedType, value.size_bytes, value.offset};
+      out_.paths.back().icc_profile =
+          TiffEntry{34675, kUndefinedType, value.size_bytes, value.offset};
     } else if (within.size() == 1 && within[0] == kOpticalPaths && value.tag == kLensPower) {
       std::string text;
       PB_RETURN_IF_ERROR(ToText(value, text));
@@ -223,7 +194,11 @@ class InstanceReader {
     } else if (within.size() == 2 && within[1] == kPathOfFrame && value.tag == kPathIdentifier) {
       return ToPath(value, within[0] == kPerFrame ? places_.back().path : shared_path_);
     } else if (within.back() == kPlanePosition && value.tag == kFocalOffset) {
-      return ToFocalOffset(value);
+      return ToHeight(value, within[0] == kPerFrame ? places_.back().focal_um : shared_focal_um_);
+    } else if (within.size() == 1 && within[0] == kOrigin && value.tag == kFocalOffset) {
+      return ToHeight(value, shared_focal_um_);
+    } else if (within.back() == kPixelMeasures && value.tag == kSliceSpacing) {
+      return ToHeight(value, out_.focal_step_um, kUmPerMm);
     } else if (within.back() == kPixelMeasures && value.tag == kPixelSpacing && !out_.mpp_y) {
       return ToSpacing(value);
     } else if (within.size() == 2 && within[0] == kPerFrame && within[1] == kPlanePosition) {
@@ -281,14 +256,11 @@ class InstanceReader {
     return absl::OkStatus();
   }
 
-  /// Micrometres above the slide. The lowest are kept where there are more than can be named.
-  Status ToFocalOffset(const DicomValue& value) {
+  Status ToHeight(const DicomValue& value, std::optional<double>& um, double um_each = 1) {
     std::string text;
     PB_RETURN_IF_ERROR(ToText(value, text));
-    const auto um = NumberIn<double>(text);
-    if (!um || !std::isfinite(*um)) return absl::OkStatus();
-    out_.focal_um.insert(*um);
-    if (out_.focal_um.size() > kMaxFocalNamed) out_.focal_um.erase(std::prev(out_.focal_um.end()));
+    const auto number = NumberIn<double>(text);
+    if (number && std::isfinite(*number * um_each)) um = *number * um_each;
     return absl::OkStatus();
   }
 
@@ -298,7 +270,6 @@ class InstanceReader {
     PB_RETURN_IF_ERROR(ToText(value, text));
     const auto parts = PartsOf(text);
     if (parts.size() != 2) return absl::OkStatus();
-    constexpr double kUmPerMm = 1000;
     const auto y = NumberIn<double>(parts[0]), x = NumberIn<double>(parts[1]);
     const auto is_plausible = [](const std::optional<double>& mm) {
       return mm && *mm * kUmPerMm >= kSmallestMpp && *mm * kUmPerMm <= kLargestMpp;
@@ -357,7 +328,7 @@ class InstanceReader {
     const bool is_flat = t.compression == TiffCompression::kNone;
     t.planar = is_flat && samples_ > 1 && planar_ == 1 ? 2 : 1;
     const bool is_jpeg = t.compression == TiffCompression::kJpeg;
-    t.is_lossless = elements_.transfer_syntax() == kLosslessJpegLs;
+    t.is_lossless = IsLosslessJpegLs(elements_.transfer_syntax());
     const bool is_jpeg_ls = t.compression == TiffCompression::kDicomJpegLs;
     const bool is_jpeg_2000 = !is_flat && !is_jpeg && !is_jpeg_ls;
     const bool is_ycbcr = photometric_ == "YBR_FULL_422" || photometric_ == "YBR_FULL";
@@ -405,17 +376,15 @@ class InstanceReader {
     return absl::OkStatus();
   }
 
-  /// Parts of a concatenation are counted together, by who has them all.
-  Status CheckFull() const {
-    const std::uint64_t all = Cells() * out_.paths.size();
-    if (!out_.concatenation.empty() || frames_ == all) return absl::OkStatus();
-    const std::string counted =
-        StrCat(Named("NumberOfFrames", kFrames), " is ", frames_, " of TILED_FULL, and ", Cells(),
-               " tiles cover ", total_rows_, " x ", total_columns_);
-    if (frames_ % all != 0) return InvalidArgument(counted, OfPaths());
-    return Unimplemented(counted, OfPaths(), ": ", frames_ / all,
-                         " focal planes (0048,0303) are not read: extract one into a series of its "
-                         "own");
+  /// Parts of a concatenation, and focal planes, are counted by who has them all.
+  Status CheckFull() {
+    out_.focal_um = shared_focal_um_.value_or(0);
+    if (!out_.concatenation.empty() || frames_ % (Cells() * out_.paths.size()) == 0) {
+      return absl::OkStatus();
+    }
+    return InvalidArgument(Named("NumberOfFrames", kFrames), " is ", frames_,
+                           " of TILED_FULL, and ", Cells(), " tiles cover ", total_rows_, " x ",
+                           total_columns_, OfPaths());
   }
 
   Status PlaceSparse() {
@@ -441,6 +410,7 @@ class InstanceReader {
                                out_.paths.size(), " optical paths ", DicomTagName(kOpticalPaths));
       }
       if (out_.path_of.back() == kOfAll) out_.path_of.back() = 0;
+      out_.height_of.push_back(place.focal_um.value_or(shared_focal_um_.value_or(0)));
     }
     return absl::OkStatus();
   }
@@ -538,10 +508,12 @@ class InstanceReader {
 
   static constexpr std::size_t kMaxPaths = 64;
   static constexpr std::uint8_t kOfAll = 0xFF;  ///< no path of its own
+  static constexpr double kUmPerMm = 1000;
 
   struct Place {
     std::uint32_t row = 0, column = 0;  ///< as stated: from 1 on
     std::uint8_t path = kOfAll;
+    std::optional<double> focal_um;
   };
 
   DicomElements elements_;
@@ -552,6 +524,7 @@ class InstanceReader {
   std::size_t frames_ = 1;
   std::vector<Place> places_;
   std::uint8_t shared_path_ = kOfAll;  ///< shared by all frames
+  std::optional<double> shared_focal_um_;
   DicomValue offset_table_, pixels_;
   std::uint64_t end_ = 0;  ///< where the pixels end
 };

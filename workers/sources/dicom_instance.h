@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -44,6 +43,7 @@ struct DicomTiling {
 /// A way of lighting and filtering the light: a channel of fluorescence.
 struct DicomOpticalPath {
   std::string identifier, description;
+  std::optional<TiffEntry> icc_profile;
 };
 
 struct DicomInstance {
@@ -52,17 +52,18 @@ struct DicomInstance {
   std::string concatenation;      ///< its UID; "": a level of its own
   std::uint32_t first_frame = 0;  ///< place of its first frame in the concatenation
   std::optional<double> mpp_y, mpp_x, objective_power;
-  std::optional<TiffEntry> icc_profile;
   std::vector<DicomOpticalPath> paths;  ///< at least one; without a sequence it has no name
-  /// Place of each frame in a sparse level's grid, from the top left in rows.
+  std::uint32_t focal_planes = 0;       ///< as stated; 0: not stated
+  double focal_um = 0;                  ///< height of a full level's lowest plane, um
+  std::optional<double> focal_step_um;  ///< from one plane of a full level to the next
+  /// Place of each frame in the level's grid, from the top left in rows; place in `paths`; height
+  /// in um. Sparse levels state them; full ones leave them to who has all parts.
   std::vector<std::uint64_t> cells;
-  std::vector<std::uint8_t> path_of;  ///< place in `paths` of each frame of a sparse level
-  std::set<double> focal_um;          ///< stated focal planes, the lowest kMaxFocalNamed of them
+  std::vector<std::uint8_t> path_of;
+  std::vector<double> height_of;
   /// Where each frame lies: with its item's head of kDicomItemBytes, if it has one.
   TiffPieces frames;
 };
-
-inline constexpr std::size_t kMaxFocalNamed = 16;
 
 /// Reads everything but the tiles. InvalidArgument for what contradicts itself, by tag;
 /// Unimplemented for what is not read, with the reason. Messages hold no text of the file but UIDs

@@ -1,13 +1,17 @@
 #include "workers/sources/dicom_slide.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "runtime/core/counted.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/file_byte_store.h"
@@ -43,6 +47,18 @@ using OpticalPaths = std::vector<DicomOpticalPath>;
 const DicomInstance& FirstOf(const LevelParts& parts) { return parts.front().instance; }
 const DicomInstance& FirstOf(const LevelInstances& level) { return FirstOf(level.front()); }
 
+/// Places of a level's grid.
+std::size_t CellsOf(const DicomTiling& tiling) {
+  return static_cast<std::size_t>((tiling.height + tiling.tile_height - 1) / tiling.tile_height *
+                                  ((tiling.width + tiling.tile_width - 1) / tiling.tile_width));
+}
+
+std::size_t CountFrames(const LevelParts& parts) {
+  std::size_t frames = 0;
+  for (const PlacedInstance& part : parts) frames += part.instance.frames.offset.size();
+  return frames;
+}
+
 std::string SizeOfLevel(const DicomTiling& tiling) {
   return StrCat(tiling.height, " x ", tiling.width, " pixels");
 }
@@ -52,20 +68,63 @@ std::string Both(const DicomInstance& a, const DicomInstance& b) {
   return StrCat("instances ", a.number, " and ", b.number);
 }
 
-/// ": focal planes at 0, 1.5 um" of some instances; "" where they have one.
-std::string FocalPlanesOf(std::set<double> focal_um, const DicomInstance& other) {
-  focal_um.insert(other.focal_um.begin(), other.focal_um.end());
-  if (focal_um.size() < 2) return "";
-  std::vector<std::string> numbers;
-  for (const double um : focal_um) {
-    char number[32];
-    std::snprintf(number, sizeof number, "%.6g", um);
-    numbers.push_back(number);
+constexpr std::size_t kMaxFocalNamed = 16;
+/// Heights that differ by less are one focal plane, um: files state them as decimal numbers.
+constexpr double kSameFocalUm = 1e-3;
+constexpr std::string_view kHowToChoose = "`patchbay ingest TABLE` takes the one that its column ";
+
+/// Heights of focal planes, the lowest kMaxFocalNamed of them.
+class Heights {
+ public:
+  void Add(double um) {
+    um_.insert(um);
+    if (um_.size() > kMaxFocalNamed) um_.erase(std::prev(um_.end()));
   }
-  return StrCat(": focal planes at ", StrJoin(numbers, ", "), " um");
+  void Add(const LevelParts& parts) {
+    for (const PlacedInstance& part : parts) {
+      for (const double um : part.instance.height_of) Add(um);
+    }
+  }
+  std::size_t size() const { return um_.size(); }
+
+  /// "0, 1.5 um".
+  std::string ToString() const {
+    std::vector<std::string> numbers;
+    for (const double um : um_) {
+      char number[32];
+      std::snprintf(number, sizeof number, "%.6g", um);
+      numbers.push_back(number);
+    }
+    return StrCat(StrJoin(numbers, ", "), " um");
+  }
+
+ private:
+  std::set<double> um_;
+};
+
+/// ": focal planes at 0, 1.5 um", and how one is chosen; "" where there is one.
+std::string FocalPlanesText(const Heights& heights) {
+  if (heights.size() < 2) return "";
+  return StrCat(": focal planes at ", heights.ToString(), ": ", kHowToChoose, kFocalPlaneColumn,
+                " names");
 }
 
-Status CheckParts(const LevelParts& parts, std::size_t cells) {
+/// Focal planes of a level of TILED_FULL, as stated, or by how often its frames cover it.
+StatusOr<std::size_t> CountPlanes(const LevelParts& parts) {
+  const DicomInstance& first = FirstOf(parts);
+  const std::size_t frames = CountFrames(parts), cells = CellsOf(first.tiling);
+  const std::size_t once = cells * first.paths.size();
+  std::size_t planes = first.focal_planes;
+  if (planes == 0) planes = first.concatenation.empty() ? frames / once : 1;
+  if (planes > 0 && frames % planes == 0 && frames / planes == once) return planes;
+  return InvalidArgument("instance ", first.number, ": ", frames,
+                         " frames (0028,0008) of TILED_FULL for ", cells, " tiles in ",
+                         Counted(first.paths.size(), "optical path"), " and ",
+                         Counted(planes, "focal plane"), " (0048,0303): is a part missing");
+}
+
+/// Checks that the parts are all of a concatenation.
+Status CheckParts(const LevelParts& parts) {
   const DicomInstance& first = FirstOf(parts);
   std::uint64_t frames = 0;
   for (const PlacedInstance& part : parts) {
@@ -82,10 +141,33 @@ Status CheckParts(const LevelParts& parts, std::size_t cells) {
     }
     frames += one.frames.offset.size();
   }
-  if (first.tiling.is_sparse || frames == cells * first.paths.size()) return absl::OkStatus();
-  return InvalidArgument("instance ", first.number, ": the parts have ", frames,
-                         " frames (0028,0008) of TILED_FULL for ", cells * first.paths.size(),
-                         " tiles: is a part missing, or are there focal planes");
+  return absl::OkStatus();
+}
+
+/// Gives the frames of a level of TILED_FULL their places: tile by tile in rows, then focal plane
+/// by plane from the lowest, then path by path.
+Status PlaceFull(LevelParts& parts) {
+  const DicomTiling& tiling = FirstOf(parts).tiling;
+  if (tiling.is_sparse) return absl::OkStatus();
+  const std::size_t cells = CellsOf(tiling);
+  PB_ASSIGN_OR_RETURN(const std::size_t planes, CountPlanes(parts));
+  if (planes > 1 && !FirstOf(parts).focal_step_um) {
+    return Unimplemented("instance ", FirstOf(parts).number, ": ", planes,
+                         " focal planes (0048,0303) without SpacingBetweenSlices (0018,0088), by "
+                         "which one could be chosen: extract one into a series of its own");
+  }
+  const double step_um = FirstOf(parts).focal_step_um.value_or(0);
+  std::size_t frame = 0;
+  for (auto& [instance, begin] : parts) {
+    for (std::size_t i = 0; i < instance.frames.offset.size(); ++i) {
+      instance.cells.push_back(frame % cells);
+      const std::size_t layer = frame++ / cells;
+      instance.path_of.push_back(static_cast<std::uint8_t>(layer / planes));
+      instance.height_of.push_back(instance.focal_um +
+                                   step_um * static_cast<double>(layer % planes));
+    }
+  }
+  return absl::OkStatus();
 }
 
 /// The directory of a TIFF that has the same tiles.
@@ -102,7 +184,7 @@ TiffDirectory DirectoryOf(const PlacedInstance& part) {
   directory.samples = tiling.samples;
   directory.bits = 8;
   directory.planar = tiling.planar;
-  directory.icc_profile = part.instance.icc_profile;
+  directory.icc_profile = part.instance.paths.front().icc_profile;
   if (directory.icc_profile) directory.icc_profile->offset += part.begin;
   return directory;
 }
@@ -125,20 +207,16 @@ class LevelPieces {
     pieces_.size_bytes.resize(count);
   }
 
-  /// In a level of TILED_FULL all tiles of an optical path come before those of the next.
   Status Add(const LevelParts& parts) {
-    std::size_t count = 0;
     for (const auto& [instance, begin] : parts) {
-      for (std::size_t i = 0; i < instance.frames.offset.size(); ++i, ++count) {
-        const bool is_sparse = instance.tiling.is_sparse;
-        const std::size_t cell = is_sparse ? instance.cells[i] : count % cells_;
-        const std::size_t path = is_sparse ? instance.path_of[i] : count / cells_;
+      for (std::size_t i = 0; i < instance.frames.offset.size(); ++i) {
+        const std::size_t cell = instance.cells[i], path = instance.path_of[i];
         const std::size_t plane = samples_ > 1 ? 0 : PlaceOf(paths_, instance.paths[path]);
         if (pieces_.size_bytes[plane * cells_ + cell] != 0) {
+          Heights heights;
+          heights.Add(parts);
           return Unimplemented("instance ", instance.number, ": frame ", i + 1,
-                               " lies where another does", FocalPlanesOf({}, instance),
-                               ": several focal planes are not read: extract one into a series of "
-                               "its own");
+                               " lies where another does", FocalPlanesText(heights));
         }
         const std::uint64_t size = instance.frames.size_bytes[i] / samples_;
         for (std::size_t sample = 0; sample < samples_; ++sample) {
@@ -167,10 +245,7 @@ StatusOr<TiffLevel> LevelOf(const LevelInstances& instances, const OpticalPaths&
   const auto cells = static_cast<std::size_t>(d.PieceRows() * d.PieceColumns());
   level.planes = static_cast<int>(d.planar == 2 ? d.samples : paths.size());
   LevelPieces pieces(level, paths, cells);
-  for (const LevelParts& parts : instances) {
-    PB_RETURN_IF_ERROR(CheckParts(parts, cells));
-    PB_RETURN_IF_ERROR(pieces.Add(parts));
-  }
+  for (const LevelParts& parts : instances) PB_RETURN_IF_ERROR(pieces.Add(parts));
   level.pieces = TiffPieceTable(pieces.pieces());
   const auto compression = static_cast<TiffCompression>(d.compression);
   if (compression == TiffCompression::kNone) return level;
@@ -207,10 +282,116 @@ std::vector<LevelParts> GroupParts(std::vector<PlacedInstance> instances) {
   return all;
 }
 
+/// Leaves the frames of an instance for which `takes(number)`.
+template <typename Takes>
+void KeepFrames(DicomInstance& instance, const Takes& takes) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < instance.cells.size(); ++i) {
+    if (!takes(i)) continue;
+    instance.cells[kept] = instance.cells[i];
+    instance.path_of[kept] = instance.path_of[i];
+    instance.height_of[kept] = instance.height_of[i];
+    instance.frames.offset[kept] = instance.frames.offset[i];
+    instance.frames.size_bytes[kept++] = instance.frames.size_bytes[i];
+  }
+  instance.cells.resize(kept);
+  instance.path_of.resize(kept);
+  instance.height_of.resize(kept);
+  instance.frames.offset.resize(kept);
+  instance.frames.size_bytes.resize(kept);
+}
+
+/// Whether a tile lies above another of its optical path.
+bool IsStack(const LevelParts& parts) {
+  const std::size_t cells = CellsOf(FirstOf(parts).tiling);
+  std::vector<bool> seen(cells * FirstOf(parts).paths.size());
+  for (const PlacedInstance& part : parts) {
+    const DicomInstance& one = part.instance;
+    for (std::size_t i = 0; i < one.cells.size(); ++i) {
+      const std::size_t at = one.path_of[i] * cells + one.cells[i];
+      if (seen[at]) return true;
+      seen[at] = true;
+    }
+  }
+  return false;
+}
+
+/// Whether the largest level, of that width, is still there.
+bool HasLargest(const std::vector<LevelParts>& levels, std::int64_t width) {
+  return !levels.empty() && FirstOf(levels.front()).tiling.width == width;
+}
+
+/// Place of the path of that identifier, else of the only one of that description.
+std::optional<std::size_t> PathNamed(const OpticalPaths& paths, const std::string& name) {
+  std::optional<std::size_t> described;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (paths[i].identifier == name) return i;
+    if (paths[i].description == name) described = i;
+    count += paths[i].description == name ? 1 : 0;
+  }
+  return count == 1 ? described : std::nullopt;
+}
+
+/// Takes one optical path of the levels that have it.
+Status ChoosePath(const std::string& name, std::vector<LevelParts>& levels) {
+  const std::int64_t width = FirstOf(levels.front()).tiling.width;
+  std::set<std::string> there;
+  std::vector<LevelParts> chosen;
+  for (LevelParts& parts : levels) {
+    bool has_it = true;
+    for (auto& [instance, begin] : parts) {
+      for (const DicomOpticalPath& path : instance.paths) {
+        if (instance.tiling.width == width) there.insert(path.identifier);
+      }
+      const auto place = PathNamed(instance.paths, name);
+      has_it = has_it && place.has_value();
+      if (!has_it) break;
+      KeepFrames(instance, [&](std::size_t i) { return instance.path_of[i] == *place; });
+      std::fill(instance.path_of.begin(), instance.path_of.end(), 0);
+      instance.paths = {instance.paths[*place]};
+    }
+    if (has_it && CountFrames(parts) > 0) chosen.push_back(std::move(parts));
+  }
+  levels = std::move(chosen);
+  if (HasLargest(levels, width)) return absl::OkStatus();
+  return InvalidArgument("column '", kOpticalPathColumn, "': no optical path '", name, "'; it has ",
+                         StrJoin({there.begin(), there.end()}, ", "), " (0048,0105)");
+}
+
+/// Takes one focal plane of the levels that have it.
+Status ChooseFocalPlane(double um, std::vector<LevelParts>& levels) {
+  const std::int64_t width = FirstOf(levels.front()).tiling.width;
+  Heights there, named;
+  named.Add(um);
+  std::vector<LevelParts> chosen;
+  for (LevelParts& parts : levels) {
+    if (FirstOf(parts).tiling.width == width) there.Add(parts);
+    const bool is_stack = IsStack(parts);
+    const std::size_t frames = CountFrames(parts);
+    for (auto& [instance, begin] : parts) {
+      KeepFrames(instance, [&](std::size_t i) {
+        return std::abs(instance.height_of[i] - um) < kSameFocalUm;
+      });
+    }
+    const std::size_t kept = CountFrames(parts);
+    if (kept > 0 && kept < frames && !is_stack) {
+      return InvalidArgument("column '", kFocalPlaneColumn, "': instance ", FirstOf(parts).number,
+                             " has one focal plane, whose tiles lie at heights of their own: leave "
+                             "the cell empty");
+    }
+    if (kept > 0) chosen.push_back(std::move(parts));
+  }
+  levels = std::move(chosen);
+  if (HasLargest(levels, width)) return absl::OkStatus();
+  return InvalidArgument("column '", kFocalPlaneColumn, "': no focal plane at ", named.ToString(),
+                         "; it has ", there.ToString());
+}
+
 /// Instances of one size are optical paths of one level.
-StatusOr<std::vector<LevelInstances>> GroupLevels(std::vector<PlacedInstance> instances) {
+StatusOr<std::vector<LevelInstances>> GroupLevels(std::vector<LevelParts> grouped) {
   std::vector<LevelInstances> levels;
-  for (LevelParts& parts : GroupParts(std::move(instances))) {
+  for (LevelParts& parts : grouped) {
     const DicomInstance& one = FirstOf(parts);
     const bool is_next = levels.empty() || FirstOf(levels.back()).tiling.width > one.tiling.width;
     if (is_next) levels.push_back({});
@@ -221,10 +402,13 @@ StatusOr<std::vector<LevelInstances>> GroupLevels(std::vector<PlacedInstance> in
             return PlaceOf(before.paths, path) < before.paths.size();
           });
       if (!is_shared && one.tiling == before.tiling) continue;
+      Heights heights;
+      heights.Add(other);
+      heights.Add(parts);
       return Unimplemented(Both(before, one), " of the series have ", SizeOfLevel(before.tiling),
                            " and ", SizeOfLevel(one.tiling),
                            ": focal planes, optical paths or copies: leave one in the folder",
-                           FocalPlanesOf(before.focal_um, one));
+                           FocalPlanesText(heights));
     }
     levels.back().push_back(std::move(parts));
   }
@@ -251,7 +435,8 @@ StatusOr<OpticalPaths> PathsOf(const std::vector<LevelInstances>& levels) {
   if (paths.size() == 1 || samples == 1) return paths;
   return Unimplemented("instance ", FirstOf(levels.front()).number, ": ", paths.size(),
                        " optical paths (0048,0105) of ", samples,
-                       " samples (0028,0002): one, or several of one sample, are read");
+                       " samples (0028,0002): one, or several of one sample, are read: ",
+                       kHowToChoose, kOpticalPathColumn, " names");
 }
 
 /// Descriptions ("DAPI"), or identifiers where not all are described; none for one path.
@@ -265,8 +450,17 @@ std::vector<std::string> PathNamesOf(const OpticalPaths& paths) {
   return CheckChannelNames(names).ok() ? names : UniqueChannelNames(identifiers, paths.size());
 }
 
-StatusOr<TiffPyramid> PyramidOf(std::vector<PlacedInstance> instances) {
-  PB_ASSIGN_OR_RETURN(const auto grouped, GroupLevels(std::move(instances)));
+StatusOr<TiffPyramid> PyramidOf(std::vector<PlacedInstance> instances, const SlideChoice& choice) {
+  std::vector<LevelParts> levels = GroupParts(std::move(instances));
+  for (LevelParts& parts : levels) {
+    PB_RETURN_IF_ERROR(CheckParts(parts));
+    PB_RETURN_IF_ERROR(PlaceFull(parts));
+  }
+  if (!choice.optical_path.empty()) {
+    PB_RETURN_IF_ERROR(ChoosePath(choice.optical_path, levels));
+  }
+  if (choice.focal_plane) PB_RETURN_IF_ERROR(ChooseFocalPlane(*choice.focal_plane, levels));
+  PB_ASSIGN_OR_RETURN(const auto grouped, GroupLevels(std::move(levels)));
   PB_ASSIGN_OR_RETURN(const OpticalPaths paths, PathsOf(grouped));
   const DicomInstance& first = FirstOf(grouped.front());
   TiffPyramid pyramid;
@@ -294,7 +488,7 @@ StatusOr<TiffPyramid> PyramidOf(std::vector<PlacedInstance> instances) {
   return pyramid;
 }
 
-StatusOr<TiffPyramid> ReadPyramid(const StoredParts& files) {
+StatusOr<TiffPyramid> ReadPyramid(const StoredParts& files, const SlideChoice& choice) {
   if (files.size() > kMaxInstances) {
     return InvalidArgument("a series of ", files.size(), " instances, at most ", kMaxInstances);
   }
@@ -305,7 +499,7 @@ StatusOr<TiffPyramid> ReadPyramid(const StoredParts& files) {
     instances.push_back({std::move(instance), begin});
     begin += file->size_bytes();
   }
-  return PyramidOf(std::move(instances));
+  return PyramidOf(std::move(instances), choice);
 }
 
 }  // namespace
@@ -341,7 +535,8 @@ StatusOr<std::vector<std::string>> DicomSlideFiles(const Folders& allowed,
 
 StatusOr<std::unique_ptr<ImageSource>> OpenDicomSlide(const Folders& allowed,
                                                       const std::string& path,
-                                                      const ReadCaches& caches) {
+                                                      const ReadCaches& caches,
+                                                      const SlideChoice& choice) {
   const auto named = DicomSlideNameOf(allowed, path);
   if (!named) {
     return ErrorAbout(absl::StatusCode::kUnimplemented, "open image", path,
@@ -357,9 +552,21 @@ StatusOr<std::unique_ptr<ImageSource>> OpenDicomSlide(const Folders& allowed,
   const auto store = std::make_shared<JoinedFiles>(allowed, files, caches);
   auto parts = store->OpenParts();
   if (!parts.ok()) return About(parts.status(), "open slide", path);
-  auto pyramid = ReadPyramid(*parts);
+  auto pyramid = ReadPyramid(*parts, choice);
   if (!pyramid.ok()) return About(pyramid.status(), "open slide", path);
   return MakeTiledImage(store, *Join(*std::move(parts)), *std::move(pyramid));
+}
+
+StatusOr<std::unique_ptr<ImageSource>> OpenChosenSlide(const Folders& allowed,
+                                                       const std::string& path,
+                                                       const SlideChoice& choice) {
+  if (!choice.IsMade()) return OpenImage(allowed, path);
+  if (DicomSlideNameOf(allowed, path)) {
+    return OpenDicomSlide(allowed, path, ReadCaches::ForOneImage(), choice);
+  }
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, "open slide", path,
+                    StrCat("columns '", kFocalPlaneColumn, "' and '", kOpticalPathColumn,
+                           "': it is no DICOM slide: leave the cells empty"));
 }
 
 }  // namespace patchbay::workers

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/core/status.h"
+#include "runtime/model/source/slide_choice.h"
 #include "runtime/os/folders.h"
 #include "workers/sources/dicom_instance.h"  // wide: parts of its interface
 #include "workers/sources/image_source.h"
@@ -26,10 +27,18 @@ std::optional<DicomSlideName> DicomSlideNameOf(const Folders& allowed, const std
 StatusOr<std::vector<std::string>> DicomSlideFiles(const Folders& allowed, const std::string& path);
 
 /// Opens a slide by any of its levels, kind "dicom-wsi". Unimplemented for other DICOM files, for
-/// labels, overviews and thumbnails, and for layouts that are not read; InvalidArgument for what
-/// contradicts itself, within an instance or between two.
+/// labels, overviews and thumbnails, for layouts that are not read, and for several focal planes,
+/// or optical paths of colours, of which none is chosen; InvalidArgument for what contradicts
+/// itself, within an instance or between two, and for a choice that the largest level lacks. Other
+/// levels that lack it are left out.
 StatusOr<std::unique_ptr<ImageSource>> OpenDicomSlide(const Folders& allowed,
                                                       const std::string& path,
-                                                      const ReadCaches& caches);
+                                                      const ReadCaches& caches,
+                                                      const SlideChoice& choice = {});
+
+/// OpenImage, or with a choice OpenDicomSlide. InvalidArgument for a choice of other images.
+StatusOr<std::unique_ptr<ImageSource>> OpenChosenSlide(const Folders& allowed,
+                                                       const std::string& path,
+                                                       const SlideChoice& choice);
 
 }  // namespace patchbay::workers

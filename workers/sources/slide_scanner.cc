@@ -7,7 +7,7 @@
 #include "runtime/core/printable.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/file_byte_store.h"
-#include "workers/sources/dicom_elements.h"
+#include "workers/sources/dicom/dicom_elements.h"
 #include "workers/sources/scan_description.h"
 #include "workers/sources/tiff_index.h"
 

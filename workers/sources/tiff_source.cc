@@ -8,7 +8,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/tiles/slide_tile_decoder.h"
 #include "runtime/format/zarr/file_byte_store.h"
-#include "workers/sources/dicom_elements.h"
+#include "workers/sources/dicom/dicom_elements.h"
 #include "workers/sources/flat_codecs.h"
 #include "workers/sources/icc_profile.h"
 #include "workers/sources/jpeg_ls.h"

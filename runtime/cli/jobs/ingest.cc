@@ -17,11 +17,13 @@
 #include "runtime/client/site_file.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "runtime/model/jobs/ingest_settings.h"
 #include "runtime/model/plan/cohort_table.h"
 #include "runtime/model/source/channel_names.h"
 #include "runtime/model/source/repair.h"
 #include "runtime/model/source/series_path.h"
+#include "runtime/model/source/slide_choice.h"
 #include "runtime/model/source/tile_list.h"
 #include "runtime/os/file.h"
 #include "runtime/os/folder_listing.h"
@@ -48,6 +50,7 @@ class IngestCommand final : public Command {
 struct Sources {
   std::vector<std::string> paths;
   std::map<std::string, std::string> modalities, repairs;  ///< by path, where a table states them
+  std::map<std::string, SlideChoice> choices;              ///< likewise
   /// Name and path of the channels of each image that has several.
   std::vector<std::vector<std::pair<std::string, std::string>>> images;
 };
@@ -56,6 +59,18 @@ std::string PathOf(const plan::CohortTable& table, const plan::CohortRow& row,
                    const std::string& folder) {
   const std::string& listed = table.Cell(row, "path");
   return listed.front() == '/' ? listed : folder + listed;
+}
+
+/// The cells that choose a part of a DICOM slide.
+StatusOr<SlideChoice> ChoiceOf(const plan::CohortTable& table, const plan::CohortRow& row) {
+  const auto focal_plane = ParseFocalPlane(table.Cell(row, kFocalPlaneColumn));
+  if (!focal_plane.ok()) {
+    return table.Wrong(row, kFocalPlaneColumn, MessageOf(focal_plane.status()));
+  }
+  const std::string& path = table.Cell(row, kOpticalPathColumn);
+  const Status named = path.empty() ? absl::OkStatus() : CheckChannelName(path);
+  if (!named.ok()) return table.Wrong(row, kOpticalPathColumn, MessageOf(named));
+  return SlideChoice{*focal_plane, path};
 }
 
 Status AddChannels(const plan::CohortTable& table, const std::vector<const plan::CohortRow*>& rows,
@@ -112,7 +127,7 @@ StatusOr<Sources> SourcesOf(const std::vector<std::string>& sources,
   if (!filter.ok()) return AsUsageError(filter.status());
   PB_ASSIGN_OR_RETURN(const std::optional<SourceTable> source, TableOf(sources));
   if (!source && !where.empty()) return UsageError("--where is for rows of one table");
-  if (!source) return Sources{sources, {}, {}, {}};
+  if (!source) return Sources{sources, {}, {}, {}, {}};
   PB_ASSIGN_OR_RETURN(const plan::CohortTable table,
                       plan::ParseCohortTable(source->text, sources[0]));
   const std::string& folder = source->folder;
@@ -137,10 +152,27 @@ StatusOr<Sources> SourcesOf(const std::vector<std::string>& sources,
     PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(slide));
     if (!modality.empty()) slides.modalities[absolute] = modality;
     if (!repair.empty()) slides.repairs[absolute] = repair;
+    PB_ASSIGN_OR_RETURN(const SlideChoice choice, ChoiceOf(table, row));
+    if (choice.IsMade()) slides.choices[absolute] = choice;
   }
   PB_RETURN_IF_ERROR(AddChannels(table, taken, folder, slides));
   if (!slides.paths.empty()) return slides;
   return ErrorAbout(absl::StatusCode::kInvalidArgument, "ingest", sources[0], "no row is taken");
+}
+
+/// Each choice, with the places in `paths` of the sources that it is for.
+std::vector<ChoiceOfRows> ChoicesOf(const Sources& sources, const std::vector<std::string>& paths) {
+  std::map<std::string, ChoiceOfRows> choices;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const auto made = sources.choices.find(paths[i]);
+    if (made == sources.choices.end()) continue;
+    ChoiceOfRows& choice = choices[DumpJson(JsonOf(made->second))];
+    static_cast<SlideChoice&>(choice) = made->second;
+    choice.sources.push_back(i);
+  }
+  std::vector<ChoiceOfRows> all;
+  for (auto& [text, choice] : choices) all.push_back(std::move(choice));
+  return all;
 }
 
 /// Annotation in pixels may name a patient: the operator of the site decides.
@@ -205,6 +237,9 @@ StatusOr<SlideJobRequest> IngestCommand::Request(const Session& session) const {
     const auto stated = sources.repairs.find(all[i]);
     if (stated != sources.repairs.end())
       request.payload[kRepairsOfRows][stated->second].push_back(i);
+  }
+  for (const ChoiceOfRows& choice : ChoicesOf(sources, all)) {
+    request.payload[kChoicesOfRows].push_back(JsonOf(choice));
   }
   for (const auto& image : sources.images) {
     Json channels = Json::array();

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "runtime/model/jobs/label_options.h"
 #include "runtime/model/source/modality.h"
 #include "runtime/model/source/mpp_range.h"
@@ -182,6 +183,7 @@ std::string IngestSettings::Canonical() const {
   json.erase("tissue");
   json.erase("modality");
   json.erase("repair");
+  json.update(JsonOf(choice));
   return DumpJson(json);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/model/jobs/option.h"
+#include "runtime/model/source/slide_choice.h"
 
 namespace patchbay {
 
@@ -46,6 +47,7 @@ struct IngestSettings {
   bool self_contained = false;  ///< kept tiles of JPEG have the slide's tables inside
   std::string tissue;           ///< profile by which slides get a set of tissue; "" for none
   bool keep_names = false;      ///< name stores after their files instead of by pseudonym
+  SlideChoice choice;           ///< no option: a slide's, from its row of a table
 
   /// The table of options, bound to this value.
   std::vector<Option> Options();

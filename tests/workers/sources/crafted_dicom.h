@@ -50,6 +50,7 @@ struct CraftedDicom {
   std::string image_type = "ORIGINAL\\PRIMARY\\VOLUME\\NONE", series = "1.2.3", number = "1";
   std::string sop_class = "1.2.840.10008.5.1.4.1.1.77.1.6";
   std::string spacing = "0.0005\\0.00025";
+  std::string plane_spacing;  ///< SpacingBetweenSlices, mm; "": not stated
   std::string concatenation;
   std::uint32_t first_frame = 0;
   std::vector<std::string> frames;
@@ -133,7 +134,9 @@ inline std::string DicomBytes(const CraftedDicom& d) {
   for (const auto& [tag, value] : shorts) set.insert(element(tag, "US", LittleEndian(value, 2)));
   set.insert(element(0x00480006, "UL", LittleEndian(d.width, 4)));
   set.insert(element(0x00480007, "UL", LittleEndian(d.height, 4)));
-  const std::string measures = DicomElement(0x00280030, d.IsImplicit() ? "" : "DS", d.spacing);
+  const std::string measures =
+      (d.plane_spacing.empty() ? "" : DicomElement(0x00180088, "DS", d.plane_spacing)) +
+      DicomElement(0x00280030, d.IsImplicit() ? "" : "DS", d.spacing);
   const auto sequence = [&](std::uint32_t tag, const std::string& items) {
     return DicomElement(tag, d.IsImplicit() ? "" : "SQ", items);
   };

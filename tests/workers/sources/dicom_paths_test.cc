@@ -1,4 +1,5 @@
-// Optical paths of DICOM slides as channels, and focal planes, which are refused by their places.
+// Optical paths of DICOM slides as channels, and the choice of one of them or of a focal plane;
+// what is not chosen is refused by its heights.
 #include <algorithm>
 
 #include <gmock/gmock.h>
@@ -61,15 +62,18 @@ CraftedDicom SparsePaths() {
 
 class DicomPaths : public testing::Test {
  protected:
-  StatusOr<std::unique_ptr<ImageSource>> Open(const std::string& name) {
-    return OpenDicomSlide(Folders::OfThisUser(), folder_.File(name), ReadCaches::ForOneImage());
+  StatusOr<std::unique_ptr<ImageSource>> Open(const std::string& name,
+                                              const SlideChoice& choice = {}) {
+    return OpenDicomSlide(Folders::OfThisUser(), folder_.File(name), ReadCaches::ForOneImage(),
+                          choice);
   }
-  StatusOr<std::unique_ptr<ImageSource>> OpenOne(const CraftedDicom& dicom) {
+  StatusOr<std::unique_ptr<ImageSource>> OpenOne(const CraftedDicom& dicom,
+                                                 const SlideChoice& choice = {}) {
     WriteDicom(folder_.File("a.dcm"), dicom);
-    return Open("a.dcm");
+    return Open("a.dcm", choice);
   }
-  std::string Refusal(const CraftedDicom& dicom) {
-    const auto image = OpenOne(dicom);
+  std::string Refusal(const CraftedDicom& dicom, const SlideChoice& choice = {}) {
+    const auto image = OpenOne(dicom, choice);
     return image.ok() ? "" : Describe(image.status());
   }
 
@@ -186,11 +190,31 @@ TEST_F(DicomPaths, ThatContradictThemselvesAreRefused) {
   EXPECT_THAT(Refusal(colours), HasSubstr("more than 64 optical paths"));
 }
 
-TEST_F(DicomPaths, FocalPlanesAreRefusedByTheirPlaces) {
-  CraftedDicom full = TwoPaths();
-  const std::vector<std::string> plane = full.frames;
-  for (int i = 0; i < 2; ++i) full.frames.insert(full.frames.end(), plane.begin(), plane.end());
-  EXPECT_THAT(Refusal(full), HasSubstr("in each of 2 optical paths: 3 focal planes (0048,0303)"));
+/// Three focal planes of the two paths, 1.5 um apart: `right` has their pixels, the others have
+/// others.
+CraftedDicom ThreePlanes(std::size_t right) {
+  CraftedDicom dicom = TwoPaths();
+  dicom.frames.clear();
+  for (const std::uint32_t seed : {kSeedOfDapi, kSeedOfCd8}) {
+    for (std::size_t plane = 0; plane < 3; ++plane) {
+      const auto other = static_cast<std::uint32_t>(20 + plane);
+      const std::vector<std::string> frames =
+          PatternFrames(dicom, plane == right ? seed : seed + other);
+      dicom.frames.insert(dicom.frames.end(), frames.begin(), frames.end());
+    }
+  }
+  dicom.plane_spacing = "0.0015";
+  return dicom;
+}
+
+TEST_F(DicomPaths, FocalPlanesAreRefusedByTheirHeights) {
+  CraftedDicom full = ThreePlanes(1);
+  EXPECT_THAT(Refusal(full),
+              HasSubstr("frame 21 lies where another does: focal planes at 0, 1.5, 3 um: `patchbay "
+                        "ingest TABLE` takes the one that its column focal_plane names"));
+  full.plane_spacing = "";
+  EXPECT_THAT(Refusal(full, {1.5, ""}),
+              HasSubstr("3 focal planes (0048,0303) without SpacingBetweenSlices (0018,0088)"));
   CraftedDicom sparse = SparsePaths();
   sparse.places[2] = sparse.places[0];
   sparse.focal_um.assign(sparse.places.size(), 0);
@@ -202,6 +226,114 @@ TEST_F(DicomPaths, FocalPlanesAreRefusedByTheirPlaces) {
     curved.focal_um.push_back(static_cast<double>(i) / 4);
   }
   ExpectPaths(OpenOne(curved));
+  EXPECT_THAT(Refusal(curved, {0.25, ""}),
+              HasSubstr("whose tiles lie at heights of their own: leave the cell empty"));
+}
+
+TEST_F(DicomPaths, AFocalPlaneIsChosenByItsHeight) {
+  for (std::size_t right = 0; right < 3; ++right) {
+    SCOPED_TRACE(right);
+    const double um = 1.5 * static_cast<double>(right);
+    CraftedDicom full = ThreePlanes(right);
+    full.more[0x00480303] = DicomElement(0x00480303, "UL", LittleEndian(3, 4));
+    ExpectPaths(OpenOne(full, {um, ""}));
+    full.more[0x00480008] =
+        DicomElement(0x00480008, "SQ", DicomItem(DicomElement(0x0040074A, "DS", "-7.25")));
+    ExpectPaths(OpenOne(full, {um - 7.25, ""}));
+    EXPECT_THAT(Refusal(full, {um + 3, ""}), HasSubstr("it has -7.25, -5.75, -4.25 um"));
+    CraftedDicom sparse = ThreePlanes(right);
+    sparse.organization = "TILED_SPARSE";
+    for (std::size_t i = 0; i < sparse.frames.size(); ++i) {
+      const auto cell = static_cast<std::int32_t>(i % 20);
+      sparse.places.push_back({64 * (cell / 5) + 1, 64 * (cell % 5) + 1});
+      sparse.frame_paths.push_back(i < 60 ? "1" : "2");
+      sparse.focal_um.push_back(1.5 * static_cast<double>(i / 20 % 3));
+    }
+    ExpectPaths(OpenOne(sparse, {um, ""}));
+  }
+  EXPECT_THAT(Refusal(TwoPaths(), {2, ""}),
+              HasSubstr("column 'focal_plane': no focal plane at 2 um; it has 0 um"));
+  ExpectPaths(OpenOne(TwoPaths(), {0, ""}));
+}
+
+TEST_F(DicomPaths, FocalPlanesOfAConcatenationAreCountedTogether) {
+  const CraftedDicom whole = ThreePlanes(2);
+  for (const std::uint32_t begin : {0u, 50u}) {
+    CraftedDicom part = whole;
+    part.concatenation = "1.2.9";
+    part.first_frame = begin;
+    part.number = std::to_string(begin + 1);
+    part.more[0x00480303] = DicomElement(0x00480303, "UL", LittleEndian(3, 4));
+    part.frames.assign(whole.frames.begin() + begin,
+                       begin == 0 ? whole.frames.begin() + 50 : whole.frames.end());
+    WriteDicom(folder_.File(StrCat("part", begin, ".dcm")), part);
+  }
+  ExpectPaths(Open("part50.dcm", {3, ""}));
+}
+
+TEST_F(DicomPaths, FocalPlanesOfInstancesEachAreChosenWithTheirLevels) {
+  const auto write = [&](const std::string& name, CraftedDicom dicom, const std::string& um) {
+    dicom.number = std::to_string(name[0]);
+    dicom.more[0x00480008] =
+        DicomElement(0x00480008, "SQ", DicomItem(DicomElement(0x0040074A, "DS", um)));
+    WriteDicom(folder_.File(name), dicom);
+  };
+  CraftedDicom other = Grey(9);
+  CraftedDicom half;
+  half.width = 150;
+  half.height = 100;
+  half.samples = 1;
+  half.photometric = "MONOCHROME2";
+  half.frames = PatternFrames(half, 5);
+  write("a.dcm", other, "0");
+  write("b.dcm", Grey(kSeedOfDapi), "1.5");
+  write("c.dcm", half, "0");
+  EXPECT_THAT(Describe(Open("a.dcm").status()),
+              HasSubstr("leave one in the folder: focal planes at 0, 1.5 um: `patchbay"));
+  const auto upper = Open("a.dcm", {1.5, ""});
+  ASSERT_TRUE(upper.ok()) << Describe(upper.status());
+  EXPECT_EQ((*upper)->layout().levels.size(), 1u);
+  PatchReader reader(**upper);
+  const auto pixels = reader.Read(0, Box2D(70, 80, 1, 1), 0);
+  ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
+  EXPECT_EQ((**pixels)[0], PatternAt(70, 80, 0, kSeedOfDapi));
+  const auto lower = Open("b.dcm", {0, ""});
+  ASSERT_TRUE(lower.ok()) << Describe(lower.status());
+  EXPECT_EQ((*lower)->layout().levels.size(), 2u);
+  EXPECT_THAT(Describe(Open("a.dcm", {4, ""}).status()), HasSubstr("it has 0, 1.5 um"));
+}
+
+TEST_F(DicomPaths, AnOpticalPathOfColoursIsChosenByItsName) {
+  CraftedDicom colours;
+  colours.frames = PatternFrames(colours, 6);
+  const std::vector<std::string> second = PatternFrames(colours, 1);
+  colours.frames.insert(colours.frames.end(), second.begin(), second.end());
+  colours.more[0x00480105] =
+      PathSequence(PathItem("1", "bright field") + PathItem("2", "polarised"));
+  EXPECT_THAT(Refusal(colours), HasSubstr("`patchbay ingest TABLE` takes the one that its column "
+                                          "optical_path names"));
+  for (const char* name : {"2", "polarised"}) {
+    const auto image = OpenOne(colours, {std::nullopt, name});
+    ASSERT_TRUE(image.ok()) << Describe(image.status());
+    EXPECT_TRUE(IsRgb((*image)->layout()));
+    PatchReader reader(**image);
+    const auto pixels = reader.Read(0, Box2D(99, 199, 1, 1), 0);
+    ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
+    for (int c = 0; c < 3; ++c) {
+      EXPECT_EQ((**pixels)[static_cast<std::size_t>(c)], PatternAt(99, 199, c, 1)) << c;
+    }
+  }
+  EXPECT_THAT(Refusal(colours, {std::nullopt, "3"}),
+              HasSubstr("column 'optical_path': no optical path '3'; it has 1, 2 (0048,0105)"));
+  const auto grey = OpenOne(TwoPaths(), {std::nullopt, "CD8"});
+  ASSERT_TRUE(grey.ok()) << Describe(grey.status());
+  EXPECT_EQ((*grey)->layout().channels, 1);
+}
+
+TEST_F(DicomPaths, AChoiceIsForDicomSlides) {
+  std::ofstream(folder_.File("a.txt")) << "no slide";
+  const auto opened = OpenChosenSlide(Folders::OfThisUser(), folder_.File("a.txt"), {0, ""});
+  EXPECT_THAT(Describe(opened.status()), HasSubstr("it is no DICOM slide: leave the cells empty"));
 }
 
 }  // namespace

@@ -189,7 +189,8 @@ TEST_F(DicomSlide, PartsOfAConcatenationAreOneLevel) {
   CraftedDicom more = part(11, 20);
   more.first_frame = 20;
   Write("d.dcm", more);
-  EXPECT_THAT(Describe(Open(middle).status()), testing::HasSubstr("have 29 frames (0028,0008)"));
+  EXPECT_THAT(Describe(Open(middle).status()),
+              testing::HasSubstr("29 frames (0028,0008) of TILED_FULL for 20 tiles"));
   std::filesystem::remove(folder_.File("d.dcm"));
   CraftedDicom other = part(11, 20);
   other.photometric = "YBR_FULL";
@@ -263,7 +264,9 @@ TEST_F(DicomSlide, FilesThatContradictThemselvesAreRefusedByTag) {
     return [=](CraftedDicom& d) { d.more[tag] = DicomElement(tag, type, value); };
   };
   expect(set(0x00280008, "IS", "21"), "NumberOfFrames (0028,0008) is 21");
-  expect(set(0x00280008, "IS", "40"), "2 focal planes (0048,0303)");
+  expect(set(0x00280008, "IS", "40"), "PixelData (7fe0,0010) has 245760 bytes, 40 frames");
+  expect(set(0x00480303, "UL", LittleEndian(2, 4)),
+         "20 frames (0028,0008) of TILED_FULL for 20 tiles in 1 optical path and 2 focal planes");
   expect(set(0x00280008, "IS", "4000000000"), "NumberOfFrames (0028,0008): not 1 to");
   expect(set(0x00280008, "IS", "-2"), "NumberOfFrames (0028,0008): not 1 to");
   expect(set(0x00480006, "UL", LittleEndian(0, 4)), "(0048,0006): 200 x 0");

@@ -19,6 +19,7 @@
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/stated_modality.h"
 #include "workers/jobs/task/task.h"
+#include "workers/sources/dicom_slide.h"
 #include "workers/sources/tile_mosaic.h"
 
 namespace patchbay::workers {
@@ -51,7 +52,7 @@ std::uint64_t EstimateStore(const ImageSource& source, const IngestSettings& set
 std::uint64_t EstimateStore(TaskContext& context, const std::string& path,
                             const IngestSettings& settings) {
   if (settings.KeepsTiles()) return BytesOfSlide(context, path);
-  const auto source = OpenImage(context.allowed, path);
+  const auto source = OpenChosenSlide(context.allowed, path, settings.choice);
   return source.ok() ? EstimateStore(**source, settings) : 0;
 }
 
@@ -110,7 +111,10 @@ StatusOr<Space> CheckSpace(TaskContext& context, const IngestTask& task,
       const auto mosaic = OpenTileMosaic(context.allowed, sources.names[i], tiles->second.files);
       space.estimated_bytes += mosaic.ok() ? EstimateStore(**mosaic, task.settings) : 0;
     } else {
-      space.estimated_bytes += EstimateStore(context, sources.names[i], task.settings);
+      IngestSettings settings = task.settings;
+      const auto choice = sources.choices.find(i);
+      if (choice != sources.choices.end()) settings.choice = choice->second;
+      space.estimated_bytes += EstimateStore(context, sources.names[i], settings);
     }
     context.AddProgress();
   }
@@ -138,8 +142,7 @@ StatusOr<PlannedJob> FindIngest(TaskContext& context, const StagedFolders& folde
   task.folders = folders;
   PB_RETURN_IF_ERROR(CheckTables(task.folders));
   PB_ASSIGN_OR_RETURN(task.settings,
-                      ReadPayload<IngestSettings>(context.payload, "ingest settings",
-                                                  {kRepairsOfRows, kChannelsOfRows}));
+                      ReadPayload<IngestSettings>(context.payload, "ingest settings", kKeysOfRows));
   if (task.settings.codec == kAutoCodec) {
     return InvalidArgument("ingest settings: codec: the command settles `auto` before it submits");
   }
@@ -149,23 +152,22 @@ StatusOr<PlannedJob> FindIngest(TaskContext& context, const StagedFolders& folde
   if (task.manifest.pseudonym_key.empty() && !task.settings.keep_names) {
     return InvalidArgument("ingest manifest: pseudonym_key is missing (or keep names)");
   }
-  PB_ASSIGN_OR_RETURN(const auto repairs,
-                      RepairsOfSources(asked, context.payload, task.settings.repair));
-  PB_RETURN_IF_ERROR(MayTakeBurnedIn(context, repairs));
-  PB_ASSIGN_OR_RETURN(const auto rows, ChannelsOfSources(asked, context.payload));
-  PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context, asked, repairs, rows));
+  PB_ASSIGN_OR_RETURN(const SourceRows rows,
+                      ReadSourceRows(asked, context.payload, task.settings.repair));
+  PB_RETURN_IF_ERROR(MayTakeBurnedIn(context, rows.repairs));
+  PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context, asked, rows));
   if (!sources.tiles.empty()) PB_RETURN_IF_ERROR(CheckTileTables(task.folders, sources));
   task.manifest.sources = sources.names;
   PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, task.folders.out));
-  const Json of_rows = context.payload.value(kRepairsOfRows, Json());
-  const Json channels = context.payload.value(kChannelsOfRows, Json());
-  task.folders.job_key =
-      JobKeyOf(task.manifest, StrCat(DumpJson(task.manifest.settings),
-                                     asked.modalities.empty() ? "" : DumpJson(asked.modalities),
-                                     channels.is_null() ? "" : DumpJson(channels),
-                                     of_rows.is_null() ? "" : DumpJson(of_rows)));
+  std::string settings = StrCat(DumpJson(task.manifest.settings),
+                                asked.modalities.empty() ? "" : DumpJson(asked.modalities));
+  for (const char* key : {kChannelsOfRows, kRepairsOfRows, kChoicesOfRows}) {
+    if (context.payload.contains(key)) settings += DumpJson(context.payload[key]);
+  }
+  task.folders.job_key = JobKeyOf(task.manifest, settings);
   PB_ASSIGN_OR_RETURN(const Space space, CheckSpace(context, task, sources));
-  PB_RETURN_IF_ERROR(SaveStagedManifest(task.folders, task.manifest, {"volumes", "tiles"}));
+  PB_RETURN_IF_ERROR(
+      SaveStagedManifest(task.folders, task.manifest, {"volumes", "tiles", "choices"}));
   PB_RETURN_IF_ERROR(RecordMasks(task.folders, sources.masks));
   for (const auto& [index, volume] : sources.volumes) {
     task.slide = static_cast<std::int64_t>(index);
@@ -176,6 +178,10 @@ StatusOr<PlannedJob> FindIngest(TaskContext& context, const StagedFolders& folde
   for (const auto& [index, tiles] : sources.tiles) {
     task.slide = static_cast<std::int64_t>(index);
     PB_RETURN_IF_ERROR(SaveTiles(task, tiles));
+  }
+  for (const auto& [index, choice] : sources.choices) {
+    task.slide = static_cast<std::int64_t>(index);
+    PB_RETURN_IF_ERROR(SaveChoice(task, choice));
   }
   RemoveOrphanedJobFolders(context, task.folders);
   return PlannedJob{.job_key = task.folders.job_key,

@@ -1,11 +1,13 @@
 #include "workers/jobs/ingest/ingest_sources.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
 #include "runtime/core/counted.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "runtime/model/jobs/ingest_settings.h"
 #include "runtime/model/source/channel_names.h"
 #include "runtime/model/source/series_path.h"
@@ -122,6 +124,33 @@ Status AddSlides(TaskContext& context, const std::vector<std::string>& slides, b
     }
   }
   return absl::OkStatus();
+}
+
+Status RefuseChoice(const std::string& path, std::string_view cause) {
+  return ErrorAbout(
+      absl::StatusCode::kInvalidArgument, "find images", path,
+      StrCat("columns '", kFocalPlaneColumn, "' and '", kOpticalPathColumn, "': ", cause));
+}
+
+/// Notes the choice of a row, whose slides are the names from `before` on. Rows that name one slide
+/// by several of its files have one choice.
+Status TakeChoice(const std::string& path, const std::vector<std::string>& slides,
+                  std::size_t before, const SlideChoice& choice, FoundSources& sources) {
+  if (slides.size() != 1) {
+    return choice.IsMade() ? RefuseChoice(path, "a row of several slides") : absl::OkStatus();
+  }
+  if (sources.names.size() > before) {
+    if (choice.IsMade()) sources.choices[before] = choice;
+    return absl::OkStatus();
+  }
+  const auto at = std::find(sources.names.begin(), sources.names.end(), slides.front());
+  const auto made = sources.choices.find(static_cast<std::size_t>(at - sources.names.begin()));
+  if (choice == (made == sources.choices.end() ? SlideChoice() : made->second)) {
+    return absl::OkStatus();
+  }
+  return RefuseChoice(path,
+                      "another row chooses otherwise of this slide, which becomes one store: "
+                      "ingest them apart, each into an --out of its own");
 }
 
 /// The tiles of a folder that has neither slides nor volumes. False where there are none.
@@ -248,8 +277,7 @@ StatusOr<StatedFacts> FactsInTable(const JobManifest& asked, const std::string& 
   return facts;
 }
 
-}  // namespace
-
+/// The rules of each source: those of its row in the payload, else the settings'.
 StatusOr<std::vector<std::string>> RepairsOfSources(const JobManifest& asked, const Json& payload,
                                                     const std::string& otherwise) {
   std::vector<std::string> repairs(asked.sources.size(), otherwise);
@@ -265,6 +293,8 @@ StatusOr<std::vector<std::string>> RepairsOfSources(const JobManifest& asked, co
   return repairs;
 }
 
+/// The sources that are channels, in the payload. InvalidArgument unless each image there has two
+/// or more of different names, and each source is one of them at most.
 StatusOr<ChannelRows> ChannelsOfSources(const JobManifest& asked, const Json& payload) {
   ChannelRows rows;
   const Json images = payload.value(kChannelsOfRows, Json::array());
@@ -295,9 +325,34 @@ StatusOr<ChannelRows> ChannelsOfSources(const JobManifest& asked, const Json& pa
   return rows;
 }
 
+/// The choice of each source, in the payload.
+StatusOr<std::vector<SlideChoice>> ChoicesOfSources(const JobManifest& asked, const Json& payload) {
+  constexpr std::string_view kWhat = "ingest settings: choices";
+  std::vector<SlideChoice> choices(asked.sources.size());
+  PB_ASSIGN_OR_RETURN(const auto stated, FromJson<std::vector<ChoiceOfRows>>(
+                                             payload.value(kChoicesOfRows, Json::array()), kWhat));
+  for (const ChoiceOfRows& choice : stated) {
+    for (const std::uint64_t source : choice.sources) {
+      if (source >= choices.size()) return InvalidArgument(kWhat, ": no such source");
+      choices[source] = choice;
+    }
+  }
+  return choices;
+}
+
+}  // namespace
+
+StatusOr<SourceRows> ReadSourceRows(const JobManifest& asked, const Json& payload,
+                                    const std::string& repair) {
+  SourceRows rows;
+  PB_ASSIGN_OR_RETURN(rows.repairs, RepairsOfSources(asked, payload, repair));
+  PB_ASSIGN_OR_RETURN(rows.channels, ChannelsOfSources(asked, payload));
+  PB_ASSIGN_OR_RETURN(rows.choices, ChoicesOfSources(asked, payload));
+  return rows;
+}
+
 StatusOr<FoundSources> FindSources(TaskContext& context, const JobManifest& asked,
-                                   const std::vector<std::string>& repairs,
-                                   const ChannelRows& channels) {
+                                   const SourceRows& rows) {
   FoundSources sources;
   std::set<std::string> seen;
   VolumeFinder finder(context, asked.series_key);
@@ -312,22 +367,24 @@ StatusOr<FoundSources> FindSources(TaskContext& context, const JobManifest& aske
     auto found = finder.Find(series);
     if (absl::IsCancelled(found.status())) return found.status();
     if (!found.ok() && !series.series.empty()) return found.status();
-    if (const auto named = channels.find(i); named != channels.end()) {
+    if (const auto named = rows.channels.find(i); named != rows.channels.end()) {
       PB_RETURN_IF_ERROR(found.status());
-      PB_ASSIGN_OR_RETURN(const StatedFacts stated, FactsInTable(asked, path, repairs[i]));
+      PB_ASSIGN_OR_RETURN(const StatedFacts stated, FactsInTable(asked, path, rows.repairs[i]));
       PB_RETURN_IF_ERROR(images.Add(named->second, path, *std::move(found), stated));
       continue;
     }
     const bool is_folder = IsFolder(context.allowed, path);
     const std::size_t masks_before = sources.masks.size();
     if (found.ok()) PB_RETURN_IF_ERROR(FindMasks(context, *found, is_folder, seen, sources));
-    PB_ASSIGN_OR_RETURN(const StatedFacts stated, FactsInTable(asked, path, repairs[i]));
+    PB_ASSIGN_OR_RETURN(const StatedFacts stated, FactsInTable(asked, path, rows.repairs[i]));
     if (found.ok()) {
       PB_RETURN_IF_ERROR(AddVolumes(context, *std::move(found), stated, sources, seen));
     }
     if (!series.series.empty()) continue;
     const bool has_volumes = seen.size() > before;
+    if (has_volumes && rows.choices[i].IsMade()) return RefuseChoice(path, "it is no DICOM slide");
     if (has_volumes && !is_folder) continue;
+    const std::size_t names_before = sources.names.size();
     const auto slides = FindImages(context, {path},
                                    {.stores = false,
                                     .most = kMaxSlides,
@@ -335,6 +392,7 @@ StatusOr<FoundSources> FindSources(TaskContext& context, const JobManifest& aske
                                     .skipped_files = &sources.skipped_files});
     if (slides.ok()) {
       PB_RETURN_IF_ERROR(AddSlides(context, *slides, is_folder, sources, seen));
+      PB_RETURN_IF_ERROR(TakeChoice(path, *slides, names_before, rows.choices[i], sources));
     } else if (!absl::IsNotFound(slides.status())) {
       return slides.status();
     }

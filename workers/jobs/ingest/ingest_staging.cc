@@ -37,7 +37,19 @@ StatusOr<IngestTask> OpenIngestJob(const TaskContext& context) {
 StatusOr<IngestTask> OpenIngestTask(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(IngestTask task, OpenIngestJob(context));
   PB_RETURN_IF_ERROR(TakeSlide(context, task));
+  if (task.slide < 0) return task;
+  const auto text = ReadFile(task.folders.allowed, task.ChoiceFile(), kMaxOutcomeBytes);
+  if (absl::IsNotFound(text.status())) return task;
+  PB_RETURN_IF_ERROR(text.status());
+  constexpr std::string_view kWhat = "choice of a slide";
+  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(*text, kWhat));
+  PB_ASSIGN_OR_RETURN(task.settings.choice, FromJson<SlideChoice>(json, kWhat));
   return task;
+}
+
+Status SaveChoice(const IngestTask& task, const SlideChoice& choice) {
+  return ReplaceFile(task.folders.allowed, task.ChoiceFile(), AsBytes(DumpJson(JsonOf(choice))),
+                     0600);
 }
 
 std::string SlideKey(const Digest& source, const IngestSettings& settings,

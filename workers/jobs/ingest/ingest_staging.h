@@ -4,6 +4,7 @@
 // Below OUT/.patchbay-ingest:
 //   <job key>/                  staged_job.h
 //   <job key>/volumes/<i>.json  format and files of source i, where it is a volume
+//   <job key>/choices/<i>.json  the part of slide i that is taken, where its row chooses one
 //   <job key>/slides/<run>.<i>.json   staging key, then outcome of slide i in that run
 //   <slide key>/store/          the store as it grows; renamed to OUT/<name> when complete
 //   <slide key>/records/        one record for every committed zarr shard
@@ -48,6 +49,7 @@ struct IngestTask : StagedTask {
   }
   /// The record of ingest.plan for a source that is a volume.
   std::string VolumeFile() const { return folders.InJob(StrCat("volumes/", slide, ".json")); }
+  std::string ChoiceFile() const { return folders.InJob(StrCat("choices/", slide, ".json")); }
   std::string OutcomeFile() const {
     return folders.InJob(StrCat("slides/", folders.run, ".", slide, ".json"));
   }
@@ -55,8 +57,10 @@ struct IngestTask : StagedTask {
 
 /// OpenStagedJob of an ingest.
 StatusOr<IngestTask> OpenIngestJob(const TaskContext& context);
-/// The same, and TakeSlide.
+/// The same, TakeSlide, and the slide's choice in its settings.
 StatusOr<IngestTask> OpenIngestTask(TaskContext& context);
+/// Records the choice of the task's slide for OpenIngestTask.
+Status SaveChoice(const IngestTask& task, const SlideChoice& choice);
 
 /// 32 hex digits over the source's digest, the settings, the store format and the store's name.
 /// Copies of a slide share a staging folder where they become the same store.

@@ -28,6 +28,7 @@
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/task.h"
+#include "workers/sources/dicom_slide.h"
 #include "workers/sources/tile_mosaic.h"
 
 namespace patchbay::workers {
@@ -129,7 +130,10 @@ class Measurement {
     PB_ASSIGN_OR_RETURN(slide.path, context_.MayRead(slide.Source()));
     const auto tiles = sources_.tiles.find(i);
     if (tiles == sources_.tiles.end()) {
-      PB_ASSIGN_OR_RETURN(slide.source, OpenImage(context_.allowed, slide.path));
+      const auto choice = sources_.choices.find(i);
+      if (choice != sources_.choices.end()) slide.settings.choice = choice->second;
+      PB_ASSIGN_OR_RETURN(slide.source,
+                          OpenChosenSlide(context_.allowed, slide.path, slide.settings.choice));
       return slide;
     }
     PB_ASSIGN_OR_RETURN(slide.source,
@@ -442,13 +446,11 @@ StatusOr<TaskOutput> RunIngestMeasure(TaskContext& context) {
   IngestTask task(context.allowed);
   PB_ASSIGN_OR_RETURN(task.folders, StagedFoldersOf(context, kIngestJob.name));
   PB_ASSIGN_OR_RETURN(task.settings,
-                      ReadPayload<IngestSettings>(context.payload, "ingest settings",
-                                                  {kRepairsOfRows, kChannelsOfRows}));
+                      ReadPayload<IngestSettings>(context.payload, "ingest settings", kKeysOfRows));
   PB_ASSIGN_OR_RETURN(const auto asked, FromJson<JobManifest>(context.manifest, "ingest manifest"));
-  PB_ASSIGN_OR_RETURN(const auto repairs,
-                      RepairsOfSources(asked, context.payload, task.settings.repair));
-  PB_ASSIGN_OR_RETURN(const auto channels, ChannelsOfSources(asked, context.payload));
-  PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context, asked, repairs, channels));
+  PB_ASSIGN_OR_RETURN(const SourceRows rows,
+                      ReadSourceRows(asked, context.payload, task.settings.repair));
+  PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context, asked, rows));
   task.manifest.sources = sources.names;
   PB_ASSIGN_OR_RETURN(const CodecMeasures measures,
                       Measurement(context, std::move(task), sources).Make());

@@ -16,6 +16,7 @@
 #include "workers/jobs/staged/own_table.h"
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/image_digest.h"
+#include "workers/sources/dicom_slide.h"
 #include "workers/sources/digest_cache.h"
 #include "workers/sources/tile_mosaic.h"
 
@@ -145,7 +146,7 @@ StatusOr<std::vector<std::string>> SavedTiles(const IngestTask& task) {
 StatusOr<std::unique_ptr<ImageSource>> OpenSourceImage(TaskContext& context, const IngestTask& task,
                                                        const std::string& path) {
   PB_ASSIGN_OR_RETURN(std::vector<std::string> tiles, SavedTiles(task));
-  if (tiles.empty()) return OpenImage(context.allowed, path);
+  if (tiles.empty()) return OpenChosenSlide(context.allowed, path, task.settings.choice);
   auto mosaic = OpenTileMosaic(context.allowed, path, std::move(tiles));
   if (!mosaic.ok()) return NamingTile(task, mosaic.status());
   return mosaic;

@@ -59,6 +59,11 @@ TEST(Options, PayloadsLeaveOutDefaultsSoThatNamesOfFinishedWorkStay) {
   EXPECT_EQ(settings.Canonical(), R"({"chunk":512,"codec":"zstd","codec_level":5,"shard":4096})");
   settings.spacing_order = 1;
   EXPECT_EQ(settings.Canonical(), IngestSettings{}.Canonical()) << "no spacing, no order";
+  settings.choice = {1.5, "2"};
+  EXPECT_EQ(settings.Canonical(),
+            R"({"chunk":512,"codec":"zstd","codec_level":5,"focal_plane":1.5,"optical_path":"2",)"
+            R"("shard":4096})");
+  settings.choice = {};
   settings.spacing = {{1, 0.5, 0.5}};
   settings.spacing_order = 3;
   settings.mpp = 0.5;

@@ -1,4 +1,4 @@
-#include "workers/sources/dicom_elements.h"
+#include "workers/sources/dicom/dicom_elements.h"
 
 #include <algorithm>
 #include <array>
