@@ -74,6 +74,13 @@ def nifti(path, size, spacing, value, dtype="h", sides=(-1, -1, 1)):
     path.write_bytes(bytes(header) + struct.pack(f"<{len(voxels)}{dtype}", *voxels))
 
 
+def numbers(file, form):
+    """All numbers of an .npy file."""
+    data = file.read_bytes()
+    begin = 10 + struct.unpack_from("<H", data, 8)[0]
+    return struct.unpack(f"<{(len(data) - begin) // struct.calcsize(form)}{form}", data[begin:])
+
+
 def processes(root_pid):
     """{pid: program name} of all living descendants of a process, and of the cluster it opened."""
     parents, names = {}, {}
