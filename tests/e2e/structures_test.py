@@ -3,6 +3,7 @@ voxel centre and even-odd; contours that belong to no slice are refused by their
 import gzip
 import json
 import math
+import pathlib
 import random
 import struct
 import subprocess
@@ -82,14 +83,35 @@ def structure_set(path, structures, frame="1.2.9", implicit=False):
                              0x0020000E: ("UI", "1.2.77"), 0x30060020: ("SQ", listed), 0x30060039: ("SQ", contours)}, implicit)
 
 
+ORGAN = {z: [star(15, 20, 14, 23, z), star(15, 20, 3, 7, z + 9), star(30, 33, 4, 9, z + 5)] for z in (0, 1, 3)}
+TUMOUR = {1: [star(20, 18, 5, 12, 70)], 2: [star(8, 9, 6, 30, 71), star(8, 9, 2, 6, 72)]}
+
+
+def closed(by_slice, kind="CLOSED_PLANAR"):
+    return [contour(polygon, z, kind) for z, polygons in by_slice.items() for polygon in polygons]
+
+
+def plain_structures():
+    """Without what plastimatch passes over: CLOSEDPLANAR_XOR, slices that are left out."""
+    return {"GTV 1": closed(TUMOUR), "organ": closed({min(z, 2): polygons for z, polygons in ORGAN.items()})}
+
+
+def structures():
+    return {"GTV 1": closed(TUMOUR, "CLOSEDPLANAR_XOR"), "organ": closed(ORGAN),
+            "markers": [contour([(3, 3)], 1, "POINT"), contour([(4, 4)], 2, "POINT"), contour([(1, 1), (9, 2), (4, 4)], 1, "OPEN_PLANAR")],
+            "empty": []}
+
+
+def make_series(folder):
+    dicom_files.single(folder, "CT", 1, elements={**dicom_files.rescale(1, -1000), 0x00180060: ("DS", 120)})
+
+
 class Structures(harness.Case):
     def setUp(self):
         super().setUp()
-        dicom_files.single(self.folder / "series", "CT", 1, elements={**dicom_files.rescale(1, -1000), 0x00180060: ("DS", 120)})
+        make_series(self.folder / "series")
         self.classes = self.folder / "classes.yaml"
         self.classes.write_text(TABLE, encoding="utf-8")
-        self.organ = {z: [star(15, 20, 14, 23, z), star(15, 20, 3, 7, z + 9), star(30, 33, 4, 9, z + 5)] for z in (0, 1, 3)}
-        self.tumour = {1: [star(20, 18, 5, 12, 70)], 2: [star(8, 9, 6, 30, 71), star(8, 9, 2, 6, 72)]}
 
     def store(self, *words, out="stores"):
         self.json("ingest", self.folder / "series", "--out", out, *words)
@@ -114,27 +136,42 @@ class Structures(harness.Case):
                               capture_output=True, text=True, check=False)
         self.assertEqual((done.stdout, done.returncode), ("ok\n", 0), done.stderr)
 
-    def all_of(self):
-        closed = lambda by_slice, kind="CLOSED_PLANAR": [contour(polygon, z, kind) for z, polygons in by_slice.items() for polygon in polygons]
-        return {"GTV 1": closed(self.tumour, "CLOSEDPLANAR_XOR"), "organ": closed(self.organ),
-                "markers": [contour([(3, 3)], 1, "POINT"), contour([(4, 4)], 2, "POINT"), contour([(1, 1), (9, 2), (4, 4)], 1, "OPEN_PLANAR")],
-                "empty": []}
-
     def test_a_voxel_is_in_where_its_centre_is_by_the_even_odd_rule(self):
-        store, slices = self.store(), drawn([(1, self.organ), (2, self.tumour)])
+        store, slices = self.store(), drawn([(1, ORGAN), (2, TUMOUR)])
         for implicit in (False, True):
-            structure_set(self.folder / "rs.dcm", self.all_of(), implicit=implicit)
+            structure_set(self.folder / "rs.dcm", structures(), implicit=implicit)
             row, said = self.imported(store, self.folder / "rs.dcm")
             self.look(store, row, slices)
             self.assertEqual((row["format"], row["grid"], row["frame_of_reference"]), ("rtstruct", "same", "matches"))
             self.assertEqual((row["left_out"], row["skipped"]), ({"OPEN_PLANAR": 1, "POINT": 2}, ["markers", "empty"]))
             self.assertIn("2 contours of type POINT left out: they enclose nothing\n", said)
-            both = sum(is_in(self.organ[1], x, y) and is_in(self.tumour[1], x, y) for y in range(ROWS) for x in range(COLUMNS))
+            both = sum(is_in(ORGAN[1], x, y) and is_in(TUMOUR[1], x, y) for y in range(ROWS) for x in range(COLUMNS))
             self.assertEqual(row["overlapping_voxels"], both)
             self.assertGreater(both, 20)
         turned = self.store("--orientation", "source", "--spacing", "1.5,1,1", out="finer")
         row, _ = self.imported(turned, self.folder / "rs.dcm")
         self.assertEqual(row["grid"], "resampled")
+
+    def test_structures_lie_within_a_voxel_of_plastimatchs(self):
+        """Its masks were made by plastimatch_readings.py, with the version that plastimatch_readings.json has."""
+        readings = json.loads(pathlib.Path(__file__).with_name("plastimatch_readings.json").read_text(encoding="utf-8"))["structures"]
+        store = self.store()
+        structure_set(self.folder / "rs.dcm", plain_structures())
+        kept = {"GTV 1": "{name: tumour, value: 1, aliases: [GTV 1]}", "organ": "{name: organ, value: 1}"}
+        for name, rows in readings.items():
+            theirs = {(z, y, x) for z, of_slice in enumerate(rows) for y, row in enumerate(of_slice.split())
+                      for x, bit in enumerate(f"{int(row, 16):0{COLUMNS}b}") if bit == "1"}
+            others = ", ".join(other for other in readings if other != name)
+            self.classes.write_text(f"classes: [{{name: background, value: 0}}, {kept[name]}]\nskip: [{others}]\n"
+                                    "exhaustive: true\nbackground: background\n", encoding="utf-8")
+            self.imported(store, self.folder / "rs.dcm")
+            self.json("labels", "export", store, "--set", "parts", "--out", "mask.nii", "--force")
+            voxels = (self.folder / "mask.nii").read_bytes()[352:]
+            ours = {(i // (ROWS * COLUMNS), i // COLUMNS % ROWS, i % COLUMNS) for i, value in enumerate(voxels) if value}
+            self.assertGreater(len(ours & theirs), 50)
+            for one, other in ((ours - theirs, theirs), (theirs - ours, ours)):
+                for z, y, x in one:
+                    self.assertTrue(any((z, y + dy, x + dx) in other for dy in (-1, 0, 1) for dx in (-1, 0, 1)), (name, z, y, x))
 
     def test_contours_that_belong_to_no_slice_are_refused_by_their_structure(self):
         store, file = self.store(), self.folder / "rs.dcm"
@@ -156,7 +193,7 @@ class Structures(harness.Case):
     def test_a_folder_of_masks_is_one_set(self):
         store, folder = self.store("--orientation", "source"), self.folder / "organs"
         folder.mkdir()
-        slices = {"organ": drawn([(1, self.organ)]), "GTV 1": drawn([(1, self.tumour)])}
+        slices = {"organ": drawn([(1, ORGAN)]), "GTV 1": drawn([(1, TUMOUR)])}
         for name, of in slices.items():
             # Millimetres of NIfTI run to the right and to anterior.
             harness.nifti(folder / f"{name}.nii", (SLICES, ROWS, COLUMNS), (3, 2, 2), lambda z, y, x: of[z][y][x], "B")
@@ -169,7 +206,7 @@ class Structures(harness.Case):
         row, _ = self.imported(store, folder)
         self.assertEqual((row["format"], row["grid"]), ("folder", "same"))
         self.assertGreater(row["overlapping_voxels"], 20)
-        self.look(store, row, drawn([(1, self.organ), (2, self.tumour)]))
+        self.look(store, row, drawn([(1, ORGAN), (2, TUMOUR)]))
         harness.nifti(folder / "organ.nii", (SLICES, ROWS, COLUMNS), (3, 2, 2), lambda z, y, x: 1, "B")
         self.refused(store, folder, "two files of the name 'organ'")
         (folder / "organ.nii.gz").unlink()
