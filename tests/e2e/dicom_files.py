@@ -7,10 +7,38 @@ CLASSES = {"CT": ("1.2.840.10008.5.1.4.1.1.2", "1.2.840.10008.5.1.4.1.1.2.1"),
            "PT": ("1.2.840.10008.5.1.4.1.1.128", "1.2.840.10008.5.1.4.1.1.130")}
 FORMS = {"US": "<H", "FL": "<f", "FD": "<d"}
 LONG = ("OW", "SQ", "UN")
+RLE = "1.2.840.10008.1.2.5"
+
+
+def packed(data):
+    """PackBits, as RLE of DICOM has it."""
+    out, at = b"", 0
+    while at < len(data):
+        same = next((n for n in range(1, 128) if data[at + n:at + n + 1] != data[at:at + 1]), 128)
+        if same > 2:
+            out, at = out + bytes([257 - same, data[at]]), at + same
+        else:
+            part = data[at:at + 64]
+            out, at = out + bytes([len(part) - 1]) + part, at + len(part)
+    return out + b"\0" * (len(out) % 2)
+
+
+def rle(values):
+    """A frame of 16 bits in two segments, the high bytes first."""
+    parts = [packed(bytes(value >> shift & 255 for value in values)) for shift in (8, 0)]
+    return struct.pack("<16I", 2, 64, 64 + len(parts[0]), *[0] * 13) + b"".join(parts)
+
+
+def fragments(*frames):
+    """Pixel data of frames in a fragment each, after an empty offset table."""
+    items = [struct.pack("<HHI", 0xFFFE, 0xE000, len(frame)) + frame for frame in (b"", *frames)]
+    return struct.pack("<HH", 0x7FE0, 0x0010) + b"OB\0\0\xff\xff\xff\xff" + b"".join(items) + struct.pack("<HHI", 0xFFFE, 0xE0DD, 0)
 
 
 def element(tag, vr, value, implicit=False):
-    """One element of little endian; of SQ `value` is a list of items, of numbers one number."""
+    """One element of little endian; of SQ `value` is a list of items, of numbers one number; without VR all of it."""
+    if vr is None:
+        return value
     if vr == "SQ":
         items = [b"".join(element(t, *v, implicit) for t, v in sorted(item.items())) for item in value]
         data = b"".join(struct.pack("<HHI", 0xFFFE, 0xE000, len(item)) + item for item in items)
@@ -25,8 +53,8 @@ def element(tag, vr, value, implicit=False):
     return head + vr.encode() + (struct.pack("<HI", 0, len(data)) if vr in LONG else struct.pack("<H", len(data))) + data
 
 
-def write(path, elements, implicit=False):
-    syntax = element(0x00020010, "UI", "1.2.840.10008.1.2" if implicit else "1.2.840.10008.1.2.1")
+def write(path, elements, implicit=False, syntax="1.2.840.10008.1.2.1"):
+    syntax = element(0x00020010, "UI", "1.2.840.10008.1.2" if implicit else syntax)
     head = element(0x00020000, "UL", struct.pack("<I", len(syntax))) + syntax
     body = b"".join(element(tag, *value, implicit) for tag, value in sorted(elements.items()))
     path.write_bytes(b"\0" * 128 + b"DICM" + head + body)
@@ -55,13 +83,18 @@ def rescale(slope, intercept):
     return {0x00281052: ("DS", intercept), 0x00281053: ("DS", slope)}
 
 
-def single(folder, modality, series, per_slice=lambda k: {}, slices=4, implicit=False, at=lambda k: k, **more):
-    """A file a slice; `more` and per_slice(k) are further elements, at(k) is its place."""
+def words(values):
+    return "OW", struct.pack(f"<{len(values)}H", *values)
+
+
+def single(folder, modality, series, per_slice=lambda k: {}, slices=4, implicit=False, at=lambda k: k, pixels=words, **more):
+    """A file a slice; `more` and per_slice(k) are further elements, at(k) is its place, pixels(values) its pixel data."""
     folder.mkdir(parents=True)
     for k in range(slices):
-        values = struct.pack(f"<{len(stored(k))}H", *stored(k))
+        data = pixels(stored(k))
         write(folder / f"IM{k}.dcm", {**head_of(modality, series, False), 0x00200013: ("IS", k + 1), **place(at(k)), **AXES, **STEPS,
-                                      **more.get("elements", {}), **per_slice(k), 0x7FE00010: ("OW", values)}, implicit)
+                                      **more.get("elements", {}), **per_slice(k), 0x7FE00010: data}, implicit,
+              **({"syntax": RLE} if data[0] is None else {}))
 
 
 def enhanced(folder, modality, series, per_frame=lambda k: {}, elements=None, order=(2, 0, 3, 1), at=lambda k: k):

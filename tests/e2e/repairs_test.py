@@ -81,6 +81,20 @@ CASES = {
 }
 
 
+def make_series(folder, names):
+    """A folder for each of these series; that of CASES[n] has the UID 1.2.3.n."""
+    for number, (name, (words, *_)) in enumerate(CASES.items()):
+        if name in names:
+            words = dict(words)
+            words.pop("make", dicom_files.single)(folder / name, "CT", number, **{"elements": TUBE, **words})
+    for name in {"copies", "no-copy"} & set(names):
+        (folder / name / "again").mkdir()
+        for file in list((folder / name).glob("*.dcm")):
+            data = bytearray(file.read_bytes())
+            data[-2] ^= name == "no-copy" and file.name == "IM2.dcm"
+            (folder / name / "again" / file.name).write_bytes(data)
+
+
 class Repairs(harness.Case):
     site = {}
 
@@ -88,18 +102,7 @@ class Repairs(harness.Case):
         return super().environment(**self.site, **more)
 
     def series(self, *names):
-        """The folder of these series; that of CASES[n] has the UID 1.2.3.n."""
-        for number, (name, (words, *_)) in enumerate(CASES.items()):
-            if name in names:
-                words = dict(words)
-                words.pop("make", dicom_files.single)(self.folder / "all" / name, "CT", number, **{"elements": TUBE, **words})
-        for name in {"copies", "no-copy"} & set(names):
-            folder = self.folder / "all" / name
-            (folder / "again").mkdir()
-            for file in list(folder.glob("*.dcm")):
-                data = bytearray(file.read_bytes())
-                data[-2] ^= name == "no-copy" and file.name == "IM2.dcm"
-                (folder / "again" / file.name).write_bytes(data)
+        make_series(self.folder / "all", names)
         return self.folder / "all"
 
     def ingest(self, source, out, *words, expect=0):
