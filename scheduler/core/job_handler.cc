@@ -318,9 +318,15 @@ void JobHandler::On(const Request& request, protocol::RetryJob&& message) {
 void JobHandler::On(const Request& request, protocol::ChangeJob&& message) {
   Job* job = VisibleJob(barrier_, request, message.job);
   if (job == nullptr) return;
-  if (IsEnded(job->state)) {
-    return barrier_.Refuse(request, FailedPrecondition("change job: ", message.job,
-                                                       ": it has ended: ", NameOf(job->state)));
+  const bool forgets = message.change == protocol::JobChange::kForget;
+  if (IsEnded(job->state) != forgets) {
+    const char* const why = forgets ? ": it has not ended: " : ": it has ended: ";
+    return barrier_.Refuse(
+        request, FailedPrecondition("change job: ", message.job, why, NameOf(job->state)));
+  }
+  if (forgets) {
+    barrier_.Emit(ForgetJobRecord{job->id});
+    return barrier_.Answer(request, protocol::JobChanged{});
   }
   ChangeJobRecord changed{job->id, job->priority, job->on_hold};
   std::string said = "put on hold";

@@ -214,14 +214,18 @@ Status Database::TakeKey() {
                               ": it was sealed with another server key: put that key back, or move "
                               "the state folder away to start without its jobs");
   }
-  PB_RETURN_IF_ERROR(Run("PRAGMA secure_delete=ON"));
+  PB_RETURN_IF_ERROR(Overwrite(true));
   PB_RETURN_IF_ERROR(Begin());
   PB_RETURN_IF_ERROR(SealClearRows());
   PB_RETURN_IF_ERROR(SealClearSnapshot());
   PB_RETURN_IF_ERROR(Run(StrCat("INSERT INTO seal VALUES('", sealer_.key_id(), "')").c_str()));
   PB_RETURN_IF_ERROR(Commit());
-  PB_RETURN_IF_ERROR(Run("PRAGMA secure_delete=OFF"));
+  PB_RETURN_IF_ERROR(Overwrite(false));
   return Checkpoint();
+}
+
+Status Database::Overwrite(bool on) {
+  return Run(StrCat("PRAGMA secure_delete=", on ? "ON" : "OFF").c_str());
 }
 
 Status Database::SetVersion() {

@@ -33,6 +33,8 @@ class Database {
   Status Insert(std::uint64_t sequence, std::string record);
   /// Replaces the snapshot and forgets the records it covers.
   Status Replace(std::uint64_t sequence, std::string_view snapshot);
+  /// From now on the file's pages of what is deleted are overwritten, or are not.
+  Status Overwrite(bool on);
   /// After OK the inserted records survive a power cut.
   Status Commit();
   /// Moves the write-ahead log into the file and empties it.

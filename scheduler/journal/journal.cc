@@ -33,6 +33,7 @@ constexpr std::size_t kGroupRecords = 8192;
 struct Snapshot {
   std::uint64_t sequence = 0;
   std::string bytes;
+  bool erases = false;  ///< the pages of records and pieces that go are overwritten
 };
 
 std::uint64_t BytesOf(const std::deque<JournalRecord>& group) {
@@ -73,6 +74,7 @@ struct Journal::Store {
   std::uint64_t records_lost = 0;
   OnDurable on_durable;
   std::atomic<std::uint64_t> since_snapshot{0}, waiting_bytes{0};
+  bool wants_erasure = false;  ///< a record since the last snapshot does; of the caller's thread
   std::thread writer;
 
   std::mutex mu;  // guards everything below
@@ -117,6 +119,7 @@ Status Journal::ReplayInto(Core& core) {
   PB_RETURN_IF_ERROR(
       store_->database->ReadRecords([&](std::uint64_t sequence, std::string_view bytes) {
         ++count;
+        store_->wants_erasure = store_->wants_erasure || AsksForErasure(bytes);
         return core.Replay(sequence, bytes);
       }));
   store_->since_snapshot = count;
@@ -147,6 +150,7 @@ void Journal::Append(std::vector<JournalRecord> records) {
   });
   if (store_->failed) return;
   for (JournalRecord& record : records) {
+    store_->wants_erasure = store_->wants_erasure || AsksForErasure(record.bytes);
     store_->waiting_bytes += record.bytes.size();
     store_->queue.push_back(std::move(record));
   }
@@ -159,7 +163,8 @@ void Journal::Compact(std::uint64_t sequence, std::string snapshot) {
   {
     const std::lock_guard<std::mutex> lock(store_->mu);
     if (store_->failed) return;
-    store_->snapshots.push_back({sequence, std::move(snapshot)});
+    store_->snapshots.push_back(
+        {sequence, std::move(snapshot), std::exchange(store_->wants_erasure, false)});
   }
   store_->changed.notify_all();
 }
@@ -167,6 +172,10 @@ void Journal::Compact(std::uint64_t sequence, std::string snapshot) {
 std::uint64_t Journal::waiting_bytes() const { return store_->waiting_bytes; }
 
 std::uint64_t Journal::records_since_snapshot() const { return store_->since_snapshot; }
+
+bool Journal::WantsCompaction() const {
+  return store_->wants_erasure || store_->since_snapshot >= kCompactRecords;
+}
 
 /// Waits for work. Returns records up to the next snapshot before the snapshot.
 bool Journal::Store::NextGroup(std::deque<JournalRecord>& group, std::deque<Snapshot>& snapshot) {
@@ -197,6 +206,7 @@ Status Journal::Store::WriteGroup(const std::deque<JournalRecord>& group) {
 }
 
 Status Journal::Store::WriteSnapshot(const Snapshot& snapshot) {
+  PB_RETURN_IF_ERROR(database->Overwrite(snapshot.erases));
   PB_RETURN_IF_ERROR(database->Begin());
   PB_RETURN_IF_ERROR(database->Replace(snapshot.sequence, snapshot.bytes));
   PB_RETURN_IF_ERROR(database->Commit());

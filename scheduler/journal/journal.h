@@ -80,8 +80,10 @@ class Journal {
   void Compact(std::uint64_t sequence, std::string snapshot);
   /// Bytes of records that the writer has not written yet.
   std::uint64_t waiting_bytes() const;
-  /// Records since the last snapshot: compact when this is large (see kCompactRecords).
   std::uint64_t records_since_snapshot() const;
+  /// Whether to compact: these are many (see kCompactRecords), or one drops what others hold,
+  /// which the files then no longer have.
+  bool WantsCompaction() const;
 
  private:
   struct Store;

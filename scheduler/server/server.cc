@@ -137,7 +137,7 @@ class CoreServer final : public Server {
   void AdmitBrowser(const HostRequest& request);
   void ServeHostRequest(const HostRequest& request);
   Status ReloadKeys();
-  void CompactIfLarge();
+  void CompactIfWanted();
   /// Tells every agent, and stops when the last has left or had its time.
   void DrainThenStop();
   void NotePeer(PeerId peer, const protocol::Body& body);
@@ -348,7 +348,7 @@ void CoreServer::OnTick() {
   const Turn turn(turns_);
   core_.Tick(Now(), actions_);
   CarryOut(actions_);
-  CompactIfLarge();
+  CompactIfWanted();
 }
 
 void CoreServer::PublishMetrics() {
@@ -363,8 +363,8 @@ void CoreServer::PublishMetrics() {
   metrics_->Publish(std::move(sample));
 }
 
-void CoreServer::CompactIfLarge() {
-  if (journal_->records_since_snapshot() < kCompactRecords) return;
+void CoreServer::CompactIfWanted() {
+  if (!journal_->WantsCompaction()) return;
   journal_->Compact(core_.last_sequence(), core_.EncodeSnapshot());
 }
 

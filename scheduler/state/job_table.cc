@@ -276,6 +276,13 @@ Status JobTable::ApplyBody(ChangeJobRecord&& r, std::int64_t, Effects&) {
   return absl::OkStatus();
 }
 
+Status JobTable::ApplyBody(ForgetJobRecord&& r, std::int64_t, Effects& effects) {
+  const Job* job = Find(r.job);
+  if (job == nullptr || job->finish_order == 0) return Misfit("forgetting of no ended job", r.job);
+  Forget(*job, effects);
+  return absl::OkStatus();
+}
+
 Status JobTable::ApplyBody(ChangeNodeRecord&& r, std::int64_t, Effects&) {
   if (r.label.empty()) {
     node_labels_.erase(r.node);
@@ -514,17 +521,20 @@ Status JobTable::CheckBytes() const {
 void JobTable::ForgetOldest(Effects& effects) {
   while (finished_.size() > 1 &&
          (finished_.size() > kMaxFinishedJobs || finished_bytes_ > kMaxFinishedBytes)) {
-    const JobId id = finished_.begin()->second;
-    const Job& job = jobs_.at(id);
-    finished_.erase(finished_.begin());
-    finished_bytes_ -= job.size_bytes;
-    total_bytes_ -= job.size_bytes;
-    submissions_.erase({job.submitter, job.submission_key});
-    by_id_.erase(id);
-    last_found_ = nullptr;
-    jobs_.erase(id);
-    effects.forgotten.push_back(id);
+    Forget(jobs_.at(finished_.begin()->second), effects);
   }
+}
+
+void JobTable::Forget(const Job& job, Effects& effects) {
+  const JobId id = job.id;
+  finished_.erase({job.finish_order, id});
+  finished_bytes_ -= job.size_bytes;
+  total_bytes_ -= job.size_bytes;
+  submissions_.erase({job.submitter, job.submission_key});
+  by_id_.erase(id);
+  last_found_ = nullptr;
+  jobs_.erase(id);
+  effects.forgotten.push_back(id);
 }
 
 }  // namespace patchbay::scheduler

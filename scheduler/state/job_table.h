@@ -245,6 +245,7 @@ class JobTable {
   Status ApplyBody(FinishUnitRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(UsageRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(ChangeJobRecord&& r, std::int64_t at, Effects& effects);
+  Status ApplyBody(ForgetJobRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(ChangeNodeRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(WorkerSeenRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(WorkerGoneRecord&& r, std::int64_t at, Effects& effects);
@@ -264,6 +265,7 @@ class JobTable {
   void FinishIfEnded(Job& job, std::int64_t at, Effects& effects);
   void Finish(Job& job, JobState state, std::int64_t at, Effects& effects);
   void ForgetOldest(Effects& effects);
+  void Forget(const Job& job, Effects& effects);
   /// The job is open, or no longer.
   void CountOpened(const Job& job);
   void CountEnded(const Job& job);

@@ -99,6 +99,8 @@ void Write(WireWriter& out, const ApplyTeamsRecord& r) {
   out.Text(r.move_to);
 }
 
+void Write(WireWriter& out, const ForgetJobRecord& r) { out.U64(r.job); }
+
 SubmitRecord ReadSubmit(WireReader& in, std::uint64_t version) {
   SubmitRecord r;
   r.job = in.U64();
@@ -242,8 +244,10 @@ RecordBody ReadBody(WireReader& in, std::uint64_t kind, std::uint64_t version) {
       return ReadChangeJob(in);
     case 13:
       return ReadChangeNode(in, version);
-    default:
+    case 14:
       return ReadApplyTeams(in);
+    default:
+      return ForgetJobRecord{in.U64()};
   }
 }
 
@@ -257,6 +261,12 @@ std::string EncodeRecord(const Record& record) {
   out.I64(record.at);
   std::visit([&](const auto& body) { Write(out, body); }, record.body);
   return out.Take();
+}
+
+bool AsksForErasure(std::string_view record) {
+  WireReader in(record);
+  in.U64();  // version
+  return in.U64() == RecordBody(ForgetJobRecord{}).index();
 }
 
 StatusOr<Record> DecodeRecord(std::string_view bytes) {

@@ -16,7 +16,7 @@
 namespace patchbay::scheduler {
 
 /// Version of records, snapshots and the journal's file; a newer one is refused.
-inline constexpr std::uint64_t kRecordVersion = 6;
+inline constexpr std::uint64_t kRecordVersion = 7;
 
 /// The scheduler started once more.
 struct StartRecord {
@@ -116,11 +116,15 @@ struct ApplyTeamsRecord {
   std::string by;       ///< name of the operator's key
   std::string move_to;  ///< team that gets the jobs of teams that are gone
 };
+/// An ended job leaves the state before its time.
+struct ForgetJobRecord {
+  JobId job = 0;
+};
 
 using RecordBody = std::variant<StartRecord, SubmitRecord, CommitRecord, FailRecord, CancelRecord,
                                 RetryRecord, EndStreamRecord, WorkerSeenRecord, WorkerGoneRecord,
                                 DetachRecord, FinishUnitRecord, UsageRecord, ChangeJobRecord,
-                                ChangeNodeRecord, ApplyTeamsRecord>;
+                                ChangeNodeRecord, ApplyTeamsRecord, ForgetJobRecord>;
 /// One change of the durable state; replaying all records in order gives it again.
 struct Record {
   std::int64_t at = 0;  ///< seconds since 1970
@@ -128,6 +132,8 @@ struct Record {
 };
 
 std::string EncodeRecord(const Record& record);
+/// Whether a compaction is to follow the record, in which nothing is left of what it dropped.
+bool AsksForErasure(std::string_view record);
 /// DataLoss when the bytes are not a record of a known version.
 StatusOr<Record> DecodeRecord(std::string_view bytes);
 

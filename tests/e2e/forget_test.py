@@ -258,11 +258,18 @@ class Forget(harness.Case):
         waiting = self.json("spectra", "ann.svs", "--out", self.folder / "spectra", "--detach")["job"]
         self.assertIn(f"job {waiting} uses it", self.forget("--slide", "ann", "--yes", expect=1))
         self.assertEqual(self.command("cancel", waiting).returncode, 0)
+        other = self.json("spectra", self.slide("bob.svs", "701x503"), "--out", self.folder / "spectra", "--detach")["job"]
+        self.assertEqual(self.command("cancel", other).returncode, 0)
         said = self.command("forget", "--slide", "ann", "--in", self.folder)
-        self.assertRegex(said.stdout, f"stays in the cluster's journal, encrypted, until .*: job {job}, {waiting}\n")
+        self.assertIn(f"job of a cluster's journal {job}\njob of a cluster's journal {waiting}\n", said.stdout)
+        self.assertEqual(self.forget("--slide", "ann")["journalled_jobs"], [job, waiting])
+        self.assertEqual([row["job"] for row in self.json("jobs")["jobs"]], [other, waiting, job])  # nothing without --yes
         self.assertEqual(self.forget("--slide", "ann", "--yes")["journalled_jobs"], [job, waiting])
+        self.assertEqual([row["job"] for row in self.json("jobs")["jobs"]], [other])
+        self.assertIn("no such job", self.command("logs", job).stderr)
         self.assertFalse([path for path in (self.folder / "state").rglob("*") if path.is_file() and b"ann" in path.read_bytes()])
-        self.assertFalse(state.exists() or record.exists() or list((self.home / "jobs").glob("*.json")))
+        self.assertFalse(state.exists() or record.exists())
+        self.assertEqual([path.name.split("-")[0] for path in (self.home / "jobs").glob("*.json")], [str(other)])
         self.down(cluster)
 
 

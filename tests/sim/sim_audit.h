@@ -117,6 +117,7 @@ class Audit {
   void OnRecord(const scheduler::FinishUnitRecord& record);
   void OnRecord(const scheduler::UsageRecord&) {}
   void OnRecord(const scheduler::ChangeJobRecord&) {}
+  void OnRecord(const scheduler::ForgetJobRecord&) {}
   void OnRecord(const scheduler::ChangeNodeRecord&) {}
   /// Again, since a job may have been moved that was not durable when the policy was emitted.
   void OnRecord(const scheduler::ApplyTeamsRecord& record) { Moved(record); }

@@ -126,6 +126,9 @@ struct RecordText {
     return StrCat("change of job ", one.job, ", priority ", one.priority,
                   one.on_hold ? ", held" : "");
   }
+  std::string operator()(const scheduler::ForgetJobRecord& one) const {
+    return StrCat("job ", one.job, " forgotten");
+  }
   std::string operator()(const scheduler::ChangeNodeRecord& one) const {
     return StrCat(one.by.empty() ? "resume of node " : "drain of node ", one.node);
   }

@@ -167,12 +167,13 @@ std::vector<std::string> SourcesOf(const Forgotten& found) {
   return there;
 }
 
+using SeeJob = std::function<void(client::Client& client, const protocol::JobRow& job)>;
+
 /// Calls `see` with each job of the clusters that this home sees; OK where none runs.
-Status LookAtJobs(const Session& session,
-                  const std::function<void(const protocol::JobRow& job)>& see) {
+Status LookAtJobs(const Session& session, const SeeJob& see) {
   const Status looked = LookAtClusters(session, [&](client::Client& client, const std::string&) {
     PB_ASSIGN_OR_RETURN(const auto jobs, client.DescribeAllJobs());
-    std::for_each(jobs.begin(), jobs.end(), see);
+    for (const protocol::JobRow& job : jobs) see(client, job);
     return absl::OkStatus();
   });
   const bool may_have_none =
@@ -181,15 +182,20 @@ Status LookAtJobs(const Session& session,
   return may_have_none ? absl::OkStatus() : looked;
 }
 
-/// Ended jobs over what is tied, whose paths the journal of their cluster keeps.
-std::vector<JobId> JournalledJobs(const Session& session, const Forgotten& found) {
+/// Ended jobs over what is tied, whose paths the journal of their cluster keeps; `see` is called
+/// with each.
+std::vector<JobId> JournalledJobs(const Session& session, const Forgotten& found,
+                                  const SeeJob& see) {
   std::set<std::string> records;
   for (const std::size_t i : found.tied) records.insert(found.finder.traces[i].path);
   std::vector<JobId> ended;
-  const Status looked = LookAtJobs(session, [&](const protocol::JobRow& job) {
+  const auto take = [&](client::Client& client, const protocol::JobRow& job) {
     const bool is_over_it = records.contains(RecordPath(session.environment, job));
-    if (is_over_it && client::HasEnded(job.state)) ended.push_back(job.job);
-  });
+    if (!is_over_it || !client::HasEnded(job.state)) return;
+    ended.push_back(job.job);
+    see(client, job);
+  };
+  const Status looked = LookAtJobs(session, take);
   if (!looked.ok()) {
     session.terminal.Note(StrCat("the cluster's journal may name it: ", MessageOf(looked)));
   }
@@ -204,7 +210,7 @@ Status CheckUnused(const Session& session, const Folders& allowed, const Forgott
                       user + " uses it; end that first");
   };
   std::map<std::string, JobId> running;  // by its record
-  PB_RETURN_IF_ERROR(LookAtJobs(session, [&](const protocol::JobRow& job) {
+  PB_RETURN_IF_ERROR(LookAtJobs(session, [&](client::Client&, const protocol::JobRow& job) {
     if (!client::HasEnded(job.state)) running[RecordPath(session.environment, job)] = job.job;
   }));
   std::vector<std::string> folders;
@@ -302,13 +308,9 @@ class ForgetCommand final : public Command {
     const std::vector<std::string> unknown =
         patient_.empty() ? std::vector<std::string>() : WithoutPatient(found);
     Show(session.terminal, found, unknown);
-    const std::vector<JobId> journalled = JournalledJobs(session, found);
-    if (!journalled.empty()) {
-      std::vector<std::string> numbers;
-      for (const JobId job : journalled) numbers.push_back(StrCat(job));
-      session.terminal.Say(StrCat(
-          "stays in the cluster's journal, encrypted, until 1,000 later jobs have ended: job ",
-          StrJoin(numbers, ", ")));
+    const std::vector<JobId> journalled = JournalledJobs(session, found, [](auto&&...) {});
+    for (const JobId job : journalled) {
+      session.terminal.Say(StrCat("job of a cluster's journal ", job));
     }
     if (yes_) PB_RETURN_IF_ERROR(Remove(session, allowed, found));
     Json result = ResultOf(found);
@@ -358,6 +360,16 @@ class ForgetCommand final : public Command {
                     "another pseudonym key?");
   }
 
+  /// Before the records of the jobs go, by which they are found.
+  static Status ForgetJobs(const Session& session, const Forgotten& found) {
+    Status all;
+    JournalledJobs(session, found, [&](client::Client& client, const protocol::JobRow& job) {
+      const Status done = client.ChangeJob({job.job, protocol::JobChange::kForget});
+      if (!absl::IsNotFound(done)) all.Update(done);
+    });
+    return all;
+  }
+
   Status Remove(Session& session, const Folders& allowed, const Forgotten& found) const {
     PB_RETURN_IF_ERROR(CheckUnused(session, allowed, found));
     PB_RETURN_IF_ERROR(Record(session, hmac_));
@@ -366,6 +378,7 @@ class ForgetCommand final : public Command {
     PB_ASSIGN_OR_RETURN(rights.sharing, client::SharingOf(site));
     PB_RETURN_IF_ERROR(WriteFileDurably(Folders::OfThisUser(), KeysFile(session),
                                         AsBytes(DumpJson(found.keys)), 0600));
+    PB_RETURN_IF_ERROR(ForgetJobs(session, found));
     PB_RETURN_IF_ERROR(RemoveTraces(rights, found.finder, found.tied, found.keys));
     PB_RETURN_IF_ERROR(RemoveFile(Folders::OfThisUser(), KeysFile(session)));
     session.terminal.Say(StrCat("removed; ", session.environment.home, "/", kRecordFile,

@@ -295,7 +295,7 @@ inline constexpr Tail kLastOf<Tail> = Tail::kWrap;
 template <>
 inline constexpr JobState kLastOf<JobState> = JobState::kCancelled;
 template <>
-inline constexpr JobChange kLastOf<JobChange> = JobChange::kRelease;
+inline constexpr JobChange kLastOf<JobChange> = JobChange::kForget;
 template <>
 inline constexpr NodeChange kLastOf<NodeChange> = NodeChange::kLabel;
 template <>

@@ -777,9 +777,11 @@ enum JobChange {
   priority @0;
   hold @1;
   release @2;
+  forget @3;
 }
 
-# A job on hold starts no more work; what runs ends by itself.
+# A job on hold starts no more work; what runs ends by itself. One that has ended can be forgotten: nobody sees it any more, and the
+# journal's records of it go.
 struct ChangeJob {
   job @0 :UInt64;
   change @1 :JobChange;

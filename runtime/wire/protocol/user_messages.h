@@ -111,7 +111,7 @@ struct JobRetried {
   std::uint64_t tasks = 0;
 };
 /// A change of a job that its user or an operator makes.
-enum class JobChange : std::uint8_t { kPriority, kHold, kRelease };
+enum class JobChange : std::uint8_t { kPriority, kHold, kRelease, kForget };
 /// A user changes a job. A job on hold starts no more work; what runs ends by itself.
 struct ChangeJob {
   JobId job = 0;

@@ -118,6 +118,26 @@ TEST_F(JobChanges, OutliveARestartAndACompaction) {
   EXPECT_EQ(Next(), 0u) << "the second is held";
 }
 
+TEST_F(JobChanges, AnEndedJobIsForgottenAndAnotherIsNot) {
+  EXPECT_NE(Change(second, JobChange::kForget).find("it has not ended: queued"), std::string::npos);
+  rig.Finish(CoreRig::kWorker0, running);
+  running = rig.Granted().at(0);
+  rig.Tell(CoreRig::kOps, protocol::CancelJob{second});
+  const std::size_t bytes = rig.core().EncodeSnapshot().size();
+  for (const JobId ended : {first, second}) EXPECT_EQ(Change(ended, JobChange::kForget), "");
+  for (const JobId gone : {first, second}) {
+    EXPECT_NE(Change(gone, JobChange::kForget).find("no such job"), std::string::npos);
+  }
+  EXPECT_LT(rig.core().EncodeSnapshot().size(), bytes);
+  EXPECT_TRUE(AsksForErasure(rig.disk().back().bytes));
+  EXPECT_EQ(SubmitAs(CoreRig::kOps, "first"), third + 1)
+      << "its key and its number are no longer its";
+  rig.Finish(CoreRig::kWorker0, running);  // its lease is void
+  rig.Restart();
+  EXPECT_NE(Change(second, JobChange::kForget).find("no such job"), std::string::npos);
+  EXPECT_EQ(rig.Row(third).job, third);
+}
+
 TEST_F(JobChanges, AskedTwiceAreOne) {
   EXPECT_EQ(Change(second, JobChange::kHold), "");
   const std::size_t records = rig.disk().size();
@@ -139,7 +159,8 @@ TEST_F(JobChanges, PrioritiesHaveTheLimitsOfASubmission) {
 
 TEST_F(JobChanges, OfAnothersJobAreRefusedAsThoseOfNone) {
   const JobId anns = SubmitAs(kAnn, "a");
-  for (const JobChange change : {JobChange::kHold, JobChange::kRelease, JobChange::kPriority}) {
+  for (const JobChange change :
+       {JobChange::kHold, JobChange::kRelease, JobChange::kPriority, JobChange::kForget}) {
     EXPECT_NE(Change(anns, change, 0, kBob).find("no such job"), std::string::npos);
     EXPECT_NE(Change(99, change, 0, kBob).find("no such job"), std::string::npos);
   }
@@ -168,6 +189,22 @@ TEST_F(HeldStream, GetsNoShardsAndItsTrainerWaitsWithAReason) {
   EXPECT_NE(row.waits_for.find("patchbay release"), std::string::npos);
   rig.Tell(CoreRig::kOps, ChangeJob{job, JobChange::kRelease});
   EXPECT_EQ(rig.Shards().size(), 2u);
+}
+
+TEST_F(HeldStream, IsForgottenOnceItHasEnded) {
+  Attach();
+  const auto shards = rig.Shards();
+  ASSERT_EQ(shards.size(), 2u);
+  rig.Tell(CoreRig::kOps, ChangeJob{job, JobChange::kForget});
+  EXPECT_EQ(rig.Find<JobChanged>(), nullptr);
+  rig.Tell(CoreRig::kOps, protocol::CancelJob{job});
+  rig.Tell(CoreRig::kOps, ChangeJob{job, JobChange::kForget});
+  EXPECT_NE(rig.Find<JobChanged>(), nullptr);
+  Return(shards[0]);  // late
+  Count(shards[1]);
+  rig.Pass(40'000, {CoreRig::kAgent, CoreRig::kWorker0, CoreRig::kTrainer0});
+  EXPECT_EQ(rig.Row(job).job, 0u);
+  EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
 }
 
 TEST_F(HeldStream, FinishesTheShardsThatItsWorkersHave) {

@@ -100,6 +100,22 @@ class JournalTest : public testing::Test {
     }
     return count;
   }
+  /// A record as it stands in the closed file.
+  std::string BytesOf(std::uint64_t sequence) const {
+    sqlite3* handle = nullptr;
+    sqlite3_stmt* row = nullptr;
+    std::string bytes;
+    const std::string sql = StrCat("SELECT bytes FROM records WHERE sequence = ", sequence);
+    if (sqlite3_open(options.path.c_str(), &handle) == SQLITE_OK &&
+        sqlite3_prepare_v2(handle, sql.c_str(), -1, &row, nullptr) == SQLITE_OK &&
+        sqlite3_step(row) == SQLITE_ROW) {
+      bytes.assign(static_cast<const char*>(sqlite3_column_blob(row, 0)),
+                   static_cast<std::size_t>(sqlite3_column_bytes(row, 0)));
+    }
+    sqlite3_finalize(row);
+    sqlite3_close(handle);
+    return bytes;
+  }
   std::string folder;
   JournalOptions options;
 };
@@ -359,6 +375,35 @@ TEST_F(JournalTest, NamesOfSourcesStandInNoFileOfIt) {
   ASSERT_TRUE(journal.ok()) << journal.status();
   ASSERT_TRUE((*journal)->ReplayInto(again).ok());
   EXPECT_EQ(again.last_sequence(), 31u);
+}
+
+TEST_F(JournalTest, TheRecordsOfAForgottenJobAreOverwrittenAfterARestartToo) {
+  const auto run = [&](Core& core, std::vector<JournalRecord> records, bool compacts) {
+    Durable durable;
+    auto journal = Journal::Open(options);
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    ASSERT_TRUE((*journal)->ReplayInto(core).ok());
+    (*journal)->Start([&](const Status& s, std::uint64_t n) { durable.Tell(s, n); });
+    for (const JournalRecord& record : records) {
+      ASSERT_TRUE(core.Replay(record.sequence, record.bytes).ok());
+    }
+    const std::uint64_t last = core.last_sequence();
+    (*journal)->Append(records);
+    EXPECT_EQ((*journal)->WantsCompaction(), compacts || last == 4);
+    if (!compacts) return durable.WaitFor(last);
+    (*journal)->Compact(last, core.EncodeSnapshot());
+    EXPECT_FALSE((*journal)->WantsCompaction());
+  };
+  Core first, second, third;
+  run(first, {Submission(1), Submission(2), {3, EncodeRecord({2, CancelRecord{1}})}}, false);
+  const std::string sealed = BytesOf(1);
+  ASSERT_GT(sealed.size(), 20u);
+  EXPECT_EQ(FilesWith(sealed.substr(12)), 1);
+  run(second, {{4, EncodeRecord({3, ForgetJobRecord{1}})}}, false);
+  EXPECT_EQ(FilesWith(sealed.substr(12)), 1) << "stopped before it compacted";
+  run(third, {}, true);
+  EXPECT_EQ(FilesWith(sealed.substr(12)), 0);
+  EXPECT_LT(third.EncodeSnapshot().size(), first.EncodeSnapshot().size());
 }
 
 TEST_F(JournalTest, ASnapshotOfSeveralPiecesComesBackWhole) {

@@ -39,7 +39,8 @@ std::vector<Record> Samples() {
       {11, UsageRecord{{{{9, "team", "who"}, {{5, 6, 7, 8}, {1, 2, 3, 4}}}}}},
       {12, ChangeJobRecord{9, -3, true}},
       {13, ChangeNodeRecord{"node", "ops", "new disk", "rack 7"}},
-      {14, ApplyTeamsRecord{R"({"default":{}})", "default: {}", "ops", "team"}}};
+      {14, ApplyTeamsRecord{R"({"default":{}})", "default: {}", "ops", "team"}},
+      {15, ForgetJobRecord{9}}};
 }
 
 TEST(Records, EveryKindComesBackAsItWasWritten) {
