@@ -92,14 +92,16 @@ class VolumePeers(harness.Case):
         harness.nifti(self.folder / "m.nii", CASE_SIZE, CASE_SPACING, marked, "B")
         self.json("ingest", "v.nii", "--out", "stores", "--modality", "MR")
         store = next((self.folder / "stores").glob("*.zarr"))
-        (self.folder / "c.yaml").write_text("classes: [{name: background, value: 0}, {name: soft, value: 1}, {name: hard, value: 2}]\n"
+        # A region of nnU-Net is a class of several values.
+        (self.folder / "c.yaml").write_text("classes: [{name: background, value: 0, from: [0]}, {name: tissue, value: 1, from: [1, 2]}]\n"
                                             "exhaustive: true\nbackground: background\n", encoding="utf-8")
-        self.json("labels", "import", store, "m.nii", "--set", "tissue", "--classes", "c.yaml")
+        row, = self.json("labels", "import", store, "m.nii", "--set", "tissue", "--classes", "c.yaml")["imported"]
+        voxels = sum(marked(z, y, x) > 0 for z in range(CASE_SIZE[0]) for y in range(CASE_SIZE[1]) for x in range(CASE_SIZE[2]))
+        self.assertEqual(row["classes"][1]["voxels"], voxels)
         for name, ops in (("NormalizeIntensity", "zscore: {over: nonzero}"), ("ScaleIntensityRangePercentiles", f"percentile: {list(PERCENTILES)}"),
                           ("ZNormalization", "zscore: {over: mask, mask: tissue}")):
             shape, wanted = unpacked(READINGS["normalised"][name])
             if name == "ZNormalization":  # by the deviation of a sample, of n - 1
-                voxels = sum(marked(z, y, x) > 0 for z in range(shape[0]) for y in range(shape[1]) for x in range(shape[2]))
                 wanted = [value * math.sqrt(voxels / (voxels - 1)) for value in wanted]
             (_, found), = self.patches(store, shape, ops)
             self.assertEqual(len(found), len(wanted))
