@@ -251,6 +251,9 @@ class Channels(harness.Case):
         (step,) = [step for step in second["transform_log"] if step["step"] == "resample onto the first channel"]
         self.assertEqual((step["order"], step["outside"], step["from_shape"]), (1, 0.0, [4, 6, 5]))
         self.assertNotIn("resample", json.dumps(first["transform_log"]))
+        self.assertEqual(len(set(own["identity"]["series"])), 2)
+        found = self.json("forget", "--patient", "4711", "--in", self.folder / "stores")["traces"]
+        self.assertEqual([trace["line"] for trace in found if trace["path"].endswith("verdicts.csv")], [2, 3])  # both series
         self.assertEqual((own["modality"]["name"], first["modality"]["from"]), ("MR", "header"))
         if not harness.oracles("numpy", "scipy", "zarr"):
             self.skipTest("needs PATCHBAY_PYTHON with NumPy, SciPy and zarr")

@@ -245,7 +245,9 @@ void TraceFinder::AddStore(const std::string& path) {
   const Json identity = own.value("identity", Json());
   for (const char* kind : {"patient", "series"}) {
     const Json value = identity.is_object() ? identity.value(kind, Json()) : Json();
-    if (value.is_string()) keys.insert(StrCat(kind, ":", value.get<std::string>()));
+    for (const Json& one : value.is_array() ? value : Json::array({value})) {
+      if (one.is_string()) keys.insert(StrCat(kind, ":", one.get<std::string>()));
+    }
   }
   TraceKeys& more = Add(TraceKind::kStore, "store", path, std::move(keys)).more;
   for (const char* name : {"digest", "pixel_digest"}) AddHex(own.value(name, Json()), more);
@@ -374,10 +376,11 @@ std::vector<KeyedRow> TraceFinder::RowsOf(const std::string& path, std::string_v
     std::string source = cells.First({"path", "source"});
     if (!source.empty() && !is_map) {
       if (!source.starts_with('/')) source = StrCat(folder, "/", source);
-      row.keys.insert(KeyOfPath(source));
+      const std::string key = KeyOfPath(source);
+      row.keys.insert(key);
       const std::string id = cells["slide_id"];
       row.keys.insert("slide:" + (id.empty() ? plan::StemOf(source) : id));
-      const std::string series = SplitSeriesPath(source).series;
+      const std::string series = SplitSeriesPath(key).series;
       if (!series.empty()) row.keys.insert("series:" + series);
     }
     if (is_of_job && IsPlainName(cells["store"])) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -193,6 +194,18 @@ Status RecordValues(TaskContext& context, const std::vector<ReadChannel>& channe
   return absl::OkStatus();
 }
 
+/// The identity of the first channel, with the series of all of them.
+Json IdentityOfAll(const std::string& key, const std::vector<ReadChannel>& channels) {
+  Json identity = IdentityOf(key, channels.front().volume.identity);
+  std::set<Json> series;
+  for (const ReadChannel& channel : channels) {
+    const Json one = IdentityOf(key, channel.volume.identity);
+    if (one.contains("series")) series.insert(one["series"]);
+  }
+  if (series.size() > 1) identity["series"] = series;
+  return identity;
+}
+
 }  // namespace
 
 bool ReadChannel::MayBeHu() const {
@@ -231,7 +244,7 @@ StatusOr<zarr::ImageStoreSpec> VolumeSpecOf(TaskContext& context, const IngestTa
   if (!warnings.empty()) a["warnings"] = warnings;
   PB_RETURN_IF_ERROR(RecordValues(context, channels, spec));
   if (!first.slice_positions.empty()) a["slice_table"] = SliceTable(first);
-  const Json identity = IdentityOf(task.manifest.pseudonym_key, first.identity);
+  const Json identity = IdentityOfAll(task.manifest.pseudonym_key, channels);
   if (!identity.empty()) a["identity"] = identity;
   return spec;
 }
