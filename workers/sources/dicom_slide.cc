@@ -342,7 +342,8 @@ Status ChoosePath(const std::string& name, std::vector<LevelParts>& levels) {
     bool has_it = true;
     for (auto& [instance, begin] : parts) {
       for (const DicomOpticalPath& path : instance.paths) {
-        if (instance.tiling.width == width) there.insert(path.identifier);
+        if (instance.tiling.width != width) continue;
+        there.insert(path.identifier.empty() ? "one without a name" : path.identifier);
       }
       const auto place = PathNamed(instance.paths, name);
       has_it = has_it && place.has_value();
