@@ -515,5 +515,27 @@ TEST(IngestJob, UnwritableOutputIsRefusedByTheRights) {
   EXPECT_FALSE(fs::exists(folder.path("out")));
 }
 
+TEST(IngestJob, ChoicesThatAreNoneOrOfNoSourceAreRefused) {
+  TemporaryFolder folder;
+  const auto plan = [&](const Json& choices) {
+    TaskSignals signals;
+    TaskContext context{Folders::OfThisUser(), ops::Table()};
+    context.payload = kSmall;
+    context.payload["choices"] = choices;
+    context.manifest = ManifestFor({folder.path()}, folder.path("out"));
+    context.rights = PathRights{{"/"}, {"/"}};
+    context.allowed = AllowedFoldersOf(context.rights, context.state_folder);
+    context.signals = &signals;
+    return std::string(MessageOf(kIngestJob.Run("ingest.plan", context).status()));
+  };
+  const auto has = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  has(plan(Json::parse(R"([{"focal_plane": 1, "sources": [1]}])")), "choices: no such source");
+  has(plan(Json::parse(R"([{"focal_plane": 1e9, "sources": [0]}])")), "focal_plane");
+  has(plan(Json::parse(R"([{"plane": 1, "sources": [0]}])")), "plane");
+  has(plan(Json::parse(R"({"focal_plane": 1})")), "choices");
+}
+
 }  // namespace
 }  // namespace patchbay::workers
