@@ -72,7 +72,7 @@ StatusOr<std::string> JpegEncoder::Tables() {
     return Internal("write jpeg tables: ", s.error.message);
   }
   s.Begin({nullptr, 8, 8});
-  // Those of codes stay suppressed from an image before.
+  // After an image the tables of codes are suppressed.
   jpeg_suppress_tables(&s.cinfo, FALSE);
   jpeg_write_tables(&s.cinfo);
   return std::string(reinterpret_cast<const char*>(s.buffer), s.size);

@@ -20,7 +20,7 @@ class Job:
     """Inputs and settings of one measurement; JSON goes to the process that runs it."""
     slide: str = ""
     store: str = ""  # the outermost group of the slide's store
-    codec: str = "zstd"  # of the stores
+    codec: str = "zstd"  # codec of the stores
     patchbay: str = ""  # the program
     work: str = ""
     patches: int = 2304
