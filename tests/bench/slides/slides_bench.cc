@@ -1,12 +1,12 @@
 // Random reads of a large slide, ours and OpenSlide's in turns, by processor time, and the ratio.
 //
 //   slides_bench [--seconds S] [--crops N] [--slide FILE] [--side PIXELS] [--threads N]
-//   slides_bench --make FILE
+//   slides_bench --make FILE [--times N]
 //   LD_PRELOAD=.../libopenslide.so.1 slides_bench --slide FILE.dcm    (large_dicom.py)
 //
 // Without --slide, the slide is 24,000 x 31,200 pixels of the real slide's JPEG tiles in
-// $PATCHBAY_TEST_DATA, copied 100 times as they are. --crops compares that many crops, edges
-// included, pixel by pixel with OpenSlide's.
+// $PATCHBAY_TEST_DATA, copied 100 times as they are; --times 32 along each side, not 10, make 1.3
+// GB. --crops compares that many crops, edges included, pixel by pixel with OpenSlide's.
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -24,7 +24,7 @@ struct BenchOptions {
   double seconds = 2;
   int rounds = 3;
   std::int64_t crops = 1000, side = 512;
-  int threads = 1;
+  int threads = 1, times = 10;
   std::string slide;
   std::string make;  ///< only writes the large slide there
 };
@@ -100,7 +100,8 @@ int Bench(const BenchOptions& options) {
   std::string path = options.slide;
   if (path.empty()) {
     path = options.make.empty() ? folder.File("big.svs") : options.make;
-    const Status made = RepeatTiles(TestDataFolder() + "/wsi/CMU-1-Small-Region.svs", 10, 10, path);
+    const Status made = RepeatTiles(TestDataFolder() + "/wsi/CMU-1-Small-Region.svs", options.times,
+                                    options.times, path);
     if (!made.ok()) {
       std::fprintf(stderr, "%s\n", Describe(made).c_str());
       return 1;
@@ -152,6 +153,7 @@ int Main(int argc, char** argv) {
     if (flag == "--crops") options.crops = std::atol(argv[i + 1]);
     if (flag == "--side") options.side = std::max(1L, std::atol(argv[i + 1]));
     if (flag == "--threads") options.threads = std::max(1, std::atoi(argv[i + 1]));
+    if (flag == "--times") options.times = std::max(1, std::atoi(argv[i + 1]));
     if (flag == "--slide") options.slide = argv[i + 1];
     if (flag == "--make") options.make = argv[i + 1];
   }
