@@ -211,7 +211,7 @@ void BatchDispatch::PutBack(const Job& job) {
 void BatchDispatch::TakeBackUnstarted(Worker& worker, JobId job) {
   if (worker.tasks.size() < 2) return;
   bool runs[2] = {true, true};  // by lane: its first lease
-  const std::set<LeaseNumber> held = worker.tasks;
+  const LeaseSet held = worker.tasks;
   for (const LeaseNumber& number : held) {
     const Lease& lease = book_.At(number);
     const bool first = std::exchange(runs[lease.planning ? 1 : 0], false);
@@ -250,7 +250,7 @@ bool BatchDispatch::Valid(const ReadyTask& entry) const {
 
 void BatchDispatch::Dispatch() {
   if (!solo_.empty() && (look_at_all_ || worker_table_.AnyFreed())) DispatchSolo();
-  const std::vector<WorkerId> freed = worker_table_.TakeFreed();
+  const std::vector<WorkerId>& freed = worker_table_.TakeFreed();
   DispatchLane(true, freed);
   DispatchLane(false, freed);
   look_at_all_ = false;
@@ -368,7 +368,7 @@ const Lease& BatchDispatch::Begin(Worker& worker, const LeaseNumber& number, con
                            ? lease.deadline
                            : std::min(worker.next_expiry, lease.deadline);
   worker_table_.LookBy(worker.id, worker.next_expiry);
-  worker.tasks.insert(worker.tasks.end(), number);
+  worker.tasks.insert(number);
   if (task.suspect) worker.suspect = number;
   if (task.returned) job.tasks_returned = 0;
   LaneLoad& lane = worker.LaneOf(lease.planning);
@@ -428,7 +428,7 @@ void BatchDispatch::DropLease(const LeaseNumber& number, bool cost_is_known) {
     fair_.Refund(lease.account, lease.estimate_us);
     worker.holders.Remove(lease.account, false, fair_);
   }
-  book_.Erase(LeaseNumber(lease.number));
+  book_.Erase(lease);
 }
 
 /// Suspects run alone: on an idle worker, or on one that is reserved until it is idle. A suspect

@@ -26,18 +26,17 @@ class LeaseBook {
   LeaseNumber NextNumber() { return {barrier_.table().incarnation(), ++counter_}; }
   LeaseNumber LastNumber() const { return {barrier_.table().incarnation(), counter_}; }
   /// Null when there is no such lease.
-  Lease* Find(const LeaseNumber& number) { return leases_.Find(number); }
-  const Lease* Find(const LeaseNumber& number) const { return leases_.Find(number); }
+  Lease* Find(const LeaseNumber& number) const { return leases_.Find(number); }
   /// The lease must be in the book.
-  Lease& At(const LeaseNumber& number) { return leases_.At(number); }
-  const Lease& At(const LeaseNumber& number) const { return leases_.At(number); }
+  Lease& At(const LeaseNumber& number) const { return leases_.At(number); }
   const Lease& Add(Lease&& lease) { return leases_.Add(std::move(lease)); }
-  void Erase(const LeaseNumber& number);
+  void Erase(const Lease& lease);
   /// The next piece of a result that is too large for one message.
   void KeepPart(Lease& lease, std::string_view bytes);
   /// All pieces of it so far, which the book then no longer has.
   std::string TakeParts(Lease& lease);
   std::uint64_t part_bytes() const { return part_bytes_; }
+  const LeaseTable& table() const { return leases_; }
   const LeaseTable::Leases& leases() const { return leases_.all(); }
 
   /// The worker is told at the end of the event that the lease is void.
@@ -60,10 +59,13 @@ class LeaseBook {
   std::uint64_t counter_ = 0;
   std::uint64_t part_bytes_ = 0;  ///< bytes of all leases' result parts
   struct Granted {
-    protocol::LeasesGranted message;
+    WorkerId worker = kNoWorker;
     std::size_t bytes = 0;  ///< bytes of its tasks
+    protocol::LeasesGranted message;
   };
-  std::map<WorkerId, Granted> grants_;
+  Granted& GrantedTo(WorkerId worker);
+  std::vector<Granted> grants_;          ///< one a worker, in this event
+  std::vector<std::uint32_t> place_of_;  ///< by worker: its place there and one; 0: it has none
   std::map<WorkerId, std::vector<LeaseNumber>> revokes_;
 };
 

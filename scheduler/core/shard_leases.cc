@@ -117,29 +117,31 @@ void ShardLeases::Resolve(LeaseNumber number, bool counted) {
   if (found == nullptr) return;
   if (found->phase == ShardPhase::kMaking) LeaveWorker(*found);
   Shard* shard = FindShard(*found);
-  const Lease lease = *found;
-  charges_.End(lease, worker_table_.at(lease.worker), counted);
-  book_.Erase(number);
-  Trainer* trainer = streams_.Find(RankId{lease.stream, lease.shard.rank});
+  const JobId job = found->stream;
+  const ShardId id = found->shard;
+  const std::uint32_t at = found->grant.slot;
+  charges_.End(*found, worker_table_.at(found->worker), counted);
+  book_.Erase(*found);
+  Trainer* trainer = streams_.Find(RankId{job, id.rank});
   if (trainer == nullptr) return;
   trainer->leases.erase(number);
-  const auto slot = trainer->slots.find(lease.grant.slot);
+  const auto slot = trainer->slots.find(at);
   if (slot != trainer->slots.end()) --slot->second.leases;
-  FreeSlotIfClear(*trainer, lease.grant.slot);
-  streams_.MarkChanged(lease.stream);
+  FreeSlotIfClear(*trainer, at);
+  streams_.MarkChanged(job);
   if (shard == nullptr || shard->state != ShardState::kLeased) {
-    return LeaveRestingIfClear(*trainer, lease.grant.slot);
+    return LeaveRestingIfClear(*trainer, at);
   }
   shard->lease = {};
   shard->state = ShardState::kPending;
-  trainer->pending.insert({PositionOf(lease.shard), lease.shard.shard});
+  trainer->pending.insert({PositionOf(id), id.shard});
   const SoloDeaths deaths = shard->solo_deaths;
-  LeaveRestingIfClear(*trainer, lease.grant.slot);
+  LeaveRestingIfClear(*trainer, at);
   if (!deaths.TooMany()) return;
-  streams_.EndLater({lease.stream, JobState::kFailed,
-                     OutcomeOf(Internal("make shard ", lease.shard.ToString(), ": ended ",
-                                        deaths.total(), " workers")),
-                     lease.shard});
+  streams_.EndLater(
+      {job, JobState::kFailed,
+       OutcomeOf(Internal("make shard ", id.ToString(), ": ended ", deaths.total(), " workers")),
+       id});
 }
 
 void ShardLeases::Count(Trainer& trainer, const ShardId& id, const LeaseNumber* lease) {
@@ -149,8 +151,8 @@ void ShardLeases::Count(Trainer& trainer, const ShardId& id, const LeaseNumber* 
   Shard& shard = filling.shards[id.shard];
   if (shard.state == ShardState::kCounted) return;
   const LeaseNumber live = shard.state == ShardState::kLeased ? shard.lease : LeaseNumber{};
-  trainer.pending.erase({it->first, id.shard});
-  trainer.unknown.erase(id);
+  if (shard.state == ShardState::kPending) trainer.pending.erase({it->first, id.shard});
+  if (shard.state == ShardState::kUnknown) trainer.unknown.erase(id);
   trainer.failing_since = 0;
   shard.state = ShardState::kCounted;
   shard.lease = {};
@@ -217,7 +219,7 @@ void ShardLeases::Drop(Trainer& trainer) {
       LeaveWorker(lease);
     }
     charges_.End(lease, worker_table_.at(lease.worker), false);
-    book_.Erase(number);
+    book_.Erase(lease);
   }
   streams_.MarkChanged(trainer.stream);
 }

@@ -5,8 +5,9 @@
 namespace patchbay::scheduler {
 
 Stream* StreamBook::Find(JobId job) {
+  if (last_found_ != nullptr && last_found_->job == job) return last_found_;
   const auto it = by_job_.find(job);
-  return it == by_job_.end() ? nullptr : it->second;
+  return it == by_job_.end() ? nullptr : last_found_ = it->second;
 }
 
 Stream& StreamBook::Add(Stream&& stream) {
@@ -30,11 +31,12 @@ Shard* StreamBook::FindShard(const Lease& lease) {
   return shard.lease == lease.number ? &shard : nullptr;
 }
 
-std::vector<JobId> StreamBook::TakeChanged() {
-  std::vector<JobId> changed = std::exchange(changed_, {});
-  if (!std::exchange(all_changed_, false)) return changed;
-  for (const auto& [id, stream] : streams_) changed.push_back(id);
-  return changed;
+const std::vector<JobId>& StreamBook::TakeChanged() {
+  taken_.clear();
+  taken_.swap(changed_);
+  if (!std::exchange(all_changed_, false)) return taken_;
+  for (const auto& [id, stream] : streams_) taken_.push_back(id);
+  return taken_;
 }
 
 }  // namespace patchbay::scheduler

@@ -39,6 +39,7 @@ class StreamBook {
   Shard* FindShard(const Lease& lease);
 
   void Erase(JobId job) {
+    last_found_ = nullptr;
     by_job_.erase(job);
     streams_.erase(job);
     MarkChanged(job);
@@ -51,8 +52,8 @@ class StreamBook {
   void MarkAllChanged() { all_changed_ = true; }
   bool all_changed() const { return all_changed_; }
   bool changed() const { return all_changed_ || !changed_.empty(); }
-  /// Streams to look at; some have ended, some are named twice.
-  std::vector<JobId> TakeChanged();
+  /// Streams to look at; some have ended, some are named twice. Valid until the next call.
+  const std::vector<JobId>& TakeChanged();
 
   /// The stream ends when the event has been handled.
   void EndLater(StreamEnd&& end) { ending_.push_back(std::move(end)); }
@@ -63,8 +64,9 @@ class StreamBook {
  private:
   std::map<JobId, Stream> streams_;
   std::unordered_map<JobId, Stream*> by_job_;
+  Stream* last_found_ = nullptr;  ///< an event looks for one stream several times
   std::vector<StreamEnd> ending_;
-  std::vector<JobId> changed_;
+  std::vector<JobId> changed_, taken_;
   bool all_changed_ = false;
 };
 

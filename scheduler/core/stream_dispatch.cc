@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "scheduler/policy/affinity.h"
 #include "scheduler/policy/limits.h"
 
@@ -84,13 +85,22 @@ bool StreamDispatch::ServeFreed(Worker& worker) {
   return tried == Tried::kGranted;
 }
 
-/// Leases the first shard in the order for which any worker is open; false when there is none.
+/// Leases the first shard in the order for which any worker is open; false when there is none. A
+/// stream that wants shards alone has one after the other.
 bool StreamDispatch::ServeAll() {
   return order_.AnyInOrder([&](WantingStream& wanting) {
     if (wanting.refused) return false;
-    if (AnyMayBeOpen(*wanting.stream)) return DispatchOne(wanting, nullptr) == Tried::kGranted;
-    wanting.refused = wanting.blocked = true;
-    return false;
+    const JobId job = wanting.stream->job;
+    if (!AnyMayBeOpen(*wanting.stream)) {
+      wanting.refused = wanting.blocked = true;
+      return false;
+    }
+    if (DispatchOne(wanting, nullptr) != Tried::kGranted) return false;
+    while (order_.IsAlone(job) && AnyMayBeOpen(*wanting.stream) &&
+           DispatchOne(wanting, nullptr) == Tried::kGranted) {
+      continue;
+    }
+    return true;
   });
 }
 
@@ -99,9 +109,11 @@ bool StreamDispatch::ServeAll() {
 bool StreamDispatch::AnyMayBeOpen(const Stream& stream) const {
   const auto& open = worker_table_.open_for_shards();
   const bool anywhere = !open[0].empty() || !open[1].empty();
-  const auto near = [](const auto& entry) {
-    const Node& node = *entry.second;
-    return !node.shard_open[0].empty() || !node.shard_open[1].empty();
+  const auto near = [&](const auto& entry) {
+    const IdSet& ids = entry.second->ids;
+    return std::any_of(std::begin(open), std::end(open), [&](const OpenWorkers& workers) {
+      return workers.lower_bound({0, 0}, ids) != workers.end();
+    });
   };
   return std::any_of(stream.trainers.begin(), stream.trainers.end(), [&](const auto& entry) {
     const Trainer& trainer = entry.second;
@@ -124,23 +136,24 @@ const PendingShard* StreamDispatch::NextPending(const Trainer& trainer) const {
 
 StreamDispatch::Tried StreamDispatch::DispatchOne(WantingStream& wanting, Worker* only) {
   Stream& stream = *wanting.stream;
-  std::vector<Trainer*> waiting;
+  absl::InlinedVector<std::pair<const PendingShard*, Trainer*>, 4> waiting;
   for (auto& [rank, trainer] : stream.trainers) {
     // While a shard is unknown, the trainer may still report that a batch is in another slot; so
     // may its next attach, when a batch was taken under a former scheduler's lease.
-    if (trainer.state == TrainerState::kAttached && NextPending(trainer) != nullptr &&
-        trainer.unknown.empty() && !trainer.behind && recovery_.AllowsGrants(trainer)) {
-      waiting.push_back(&trainer);
+    if (trainer.state != TrainerState::kAttached || !trainer.unknown.empty() || trainer.behind ||
+        (only != nullptr && !Joins(*only, trainer))) {
+      continue;
     }
+    const PendingShard* const next = NextPending(trainer);
+    if (next != nullptr && recovery_.AllowsGrants(trainer)) waiting.emplace_back(next, &trainer);
   }
   if (waiting.size() > 1) {
-    std::stable_sort(waiting.begin(), waiting.end(), [this](const Trainer* a, const Trainer* b) {
-      return *NextPending(*a) < *NextPending(*b);
-    });
+    std::stable_sort(waiting.begin(), waiting.end(),
+                     [](const auto& a, const auto& b) { return *a.first < *b.first; });
   }
   bool solo = false;  // a suspect waits for workers that others free
-  for (Trainer* trainer : waiting) {
-    const auto [at, index] = *NextPending(*trainer);
+  for (const auto& [next, trainer] : waiting) {
+    const auto [at, index] = *next;
     const Shard& shard = trainer->filling.at(at).shards[index];
     solo = solo || shard.suspect;
     Worker* worker = only;
@@ -153,7 +166,8 @@ StreamDispatch::Tried StreamDispatch::DispatchOne(WantingStream& wanting, Worker
     }
     if (worker == nullptr) continue;
     const ShardId id{at.epoch, at.batch, trainer->rank, index};
-    Worker& maker = shard.suspect ? *worker : Prefer(stream, *trainer, id, *worker);
+    const bool any = shard.suspect || stream.images.empty();
+    Worker& maker = any ? *worker : Prefer(stream, *trainer, id, *worker);
     shards_.Grant(stream, *trainer, id, maker);
     order_.Refresh(stream.job, &stream);
     return Tried::kGranted;
@@ -163,6 +177,11 @@ StreamDispatch::Tried StreamDispatch::DispatchOne(WantingStream& wanting, Worker
   wanting.blocked = waiting.empty();
   wanting.capped = !fair_.MayHoldAny(wanting.account);
   return Tried::kNone;
+}
+
+/// A ring takes so many processes, and a worker that has begun stays.
+bool StreamDispatch::Joins(const Worker& worker, const Trainer& trainer) {
+  return trainer.makers.size() < kMaxRingHolders || trainer.makers.Has(worker.id);
 }
 
 /// Whether the worker could not deliver to the trainer lately. If no other worker can make the
@@ -186,9 +205,8 @@ bool StreamDispatch::Suits(const Worker& worker, const Stream& stream,
                            const Trainer& trainer) const {
   const bool reaches =
       worker_table_.IsLocal(worker, trainer.endpoint) || !trainer.endpoint.remote_address.empty();
-  // A ring takes so many processes, and a worker that has begun stays.
-  const bool joins = trainer.makers.size() < kMaxRingHolders || trainer.makers.Has(worker.id);
-  return MakesItsBytes(worker, stream) && reaches && joins && !IsKeptApart(worker, stream, trainer);
+  return Joins(worker, trainer) && MakesItsBytes(worker, stream) && reaches &&
+         !IsKeptApart(worker, stream, trainer);
 }
 
 bool StreamDispatch::CouldMake(Worker& worker, const Stream& stream, const Trainer& trainer,
@@ -208,37 +226,62 @@ bool StreamDispatch::MayMake(Worker& worker, const Stream& stream, const Trainer
 /// Streams go in the order of their accounts: one that is kept from a stream is kept from those
 /// after it.
 bool StreamDispatch::IsWithheld(Worker& worker, AccountId account) {
-  if (worker_table_.IsKept(worker.id)) return true;
-  const auto& holders = worker.holders.entries();
-  const bool runs = std::any_of(holders.begin(), holders.end(), [&](const Holders::Entry& entry) {
-    return entry.tasks != 0 && entry.account != account && fair_.IsBehind(entry.account, account);
-  });
-  const std::size_t most = std::min<std::uint64_t>(batch_.ready(), kMostKept);
-  const bool room = worker_table_.kept().size() < most;
-  if (!runs && !(room && batch_.IsWanted(worker, account))) return false;
-  if (!runs) worker_table_.Keep(worker);
+  if (worker_table_.IsKept(worker.id) || RunsTaskBehind(worker, account)) return true;
+  if (worker_table_.kept().size() >= MostKept() || !batch_.IsWanted(worker, account)) return false;
+  worker_table_.Keep(worker);
   return true;
 }
 
+bool StreamDispatch::RunsTaskBehind(const Worker& worker, AccountId account) const {
+  const auto& holders = worker.holders.entries();
+  return std::any_of(holders.begin(), holders.end(), [&](const Holders::Entry& entry) {
+    return entry.tasks != 0 && entry.account != account && fair_.IsBehind(entry.account, account);
+  });
+}
+
+std::size_t StreamDispatch::MostKept() const {
+  return std::min<std::uint64_t>(batch_.ready(), kMostKept);
+}
+
+bool StreamDispatch::StartsAtTick(const Stream& stream, const Trainer& trainer,
+                                  const std::vector<Worker*>& workers) {
+  std::size_t wanted = 0, looks = 0;
+  for (Worker* const worker : workers) {
+    if (++looks > kMostKept || !CouldMake(*worker, stream, trainer, false) ||
+        RunsTaskBehind(*worker, stream.account)) {
+      continue;
+    }
+    if (!batch_.IsWanted(*worker, stream.account)) return true;
+    ++wanted;
+  }
+  return wanted > MostKept();
+}
+
 /// The first worker for which `may` is true, from where the last look ended; null when there is
-/// none, or the look goes on at another time.
+/// none, or the look goes on at another time. A full ring takes no other process.
 template <typename May>
-Worker* StreamDispatch::PickRemote(WantingStream& wanting, std::size_t numerics, const May& may) {
+Worker* StreamDispatch::PickRemote(WantingStream& wanting, const Trainer& trainer,
+                                   std::size_t numerics, const May& may) {
   const OpenWorkers& open = worker_table_.open_for_shards()[numerics];
-  const auto from = std::exchange(wanting.looked_to[numerics], {});
+  const bool full = trainer.makers.size() >= kMaxRingHolders;
+  const OpenWorkers::value_type from = std::exchange(wanting.looked_to[numerics], {}), none{};
   std::size_t left = std::max(looks_left_, kFewestShardLooks);
-  auto at = open.lower_bound(from);
-  for (std::size_t seen = 0; seen < open.size(); ++seen) {
-    if (at == open.end()) at = open.begin();
-    const auto key = *at++;  // it may be kept, and leave the set
-    Worker& worker = worker_table_.at(key.second);
+  bool over = from == none;  // nothing is before it
+  for (OpenWorkers::value_type at = from;;) {
+    const auto next = full ? open.lower_bound(at, trainer.makers) : open.lower_bound(at);
+    if (next == open.end() && !std::exchange(over, true)) {
+      at = none;
+      continue;
+    }
+    if (next == open.end() || (over && from != none && !(*next < from))) return nullptr;
+    at = {next->first, next->second + 1};
+    Worker& worker = worker_table_.at(next->second);
     if (may(worker)) return &worker;
     looks_left_ -= looks_left_ == 0 ? 0 : 1;
     if (--left != 0) continue;
-    wanting.looked_to[numerics] = {key.first, key.second + 1};
+    wanting.looked_to[numerics] = at;
     return nullptr;
   }
-  return nullptr;
 }
 
 /// The least loaded worker that may make the trainer's next shard, on its own host if possible. A
@@ -260,16 +303,20 @@ Worker* StreamDispatch::PickWorker(WantingStream& wanting, const Trainer& traine
   const auto* here = worker_table_.NodesOnHost(trainer.endpoint.host_identity);
   if (here != nullptr) {
     for (const auto& [name, node] : *here) {
-      for (const OpenWorkers& open : node->shard_open) {
-        for (const auto& [load, id] : open) {  // it may be kept, and leave the set
-          if (may(worker_table_.at(id))) return &worker_table_.at(id);
+      for (const OpenWorkers& open : worker_table_.open_for_shards()) {
+        OpenWorkers::value_type at{0, 0};
+        for (auto next = open.lower_bound(at, node->ids); next != open.end();
+             next = open.lower_bound(at, node->ids)) {
+          at = {next->first, next->second + 1};
+          Worker& worker = worker_table_.at(next->second);
+          if (may(worker)) return &worker;
         }
       }
     }
   }
   if (!trainer.endpoint.remote_address.empty()) {
     for (const std::size_t numerics : {0, 1}) {
-      if (Worker* worker = PickRemote(wanting, numerics, may)) return worker;
+      if (Worker* worker = PickRemote(wanting, trainer, numerics, may)) return worker;
     }
   }
   const bool may_wait = reserved != nullptr && Suits(*reserved, stream, trainer);

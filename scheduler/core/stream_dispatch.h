@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "scheduler/core/batch_dispatch.h"
 #include "scheduler/core/recovery.h"
@@ -12,9 +13,6 @@
 #include "scheduler/state/stream_order.h"
 
 namespace patchbay::scheduler {
-
-/// A shard to lease, by its batch.
-using PendingShard = std::pair<Position, std::uint32_t>;
 
 /// Whether the worker's shards have the bytes of the stream's plan.
 bool MakesItsBytes(const Worker& worker, const Stream& stream);
@@ -48,6 +46,11 @@ class StreamDispatch {
   void Dispatch();
   /// Whether the worker makes the stream's bytes and can deliver them.
   bool Suits(const Worker& worker, const Stream& stream, const Trainer& trainer) const;
+  /// Whether one of these workers, which suit the stream, makes a shard of the trainer after the
+  /// next tick, if no other stream takes it: refused until then, and kept for tasks until then, do
+  /// not count.
+  bool StartsAtTick(const Stream& stream, const Trainer& trainer,
+                    const std::vector<Worker*>& workers);
   /// Names the processes that must return, or end, before the stream continues; empty when none can
   /// be named.
   std::string WaitsFor(const Stream& stream) const;
@@ -63,10 +66,12 @@ class StreamDispatch {
   bool AnyMayBeOpen(const Stream& stream) const;
   /// Leases the stream's lowest shard that `only`, or where that is null any worker, may make.
   Tried DispatchOne(WantingStream& wanting, Worker* only);
+  static bool Joins(const Worker& worker, const Trainer& trainer);
   const PendingShard* NextPending(const Trainer& trainer) const;
   Worker* PickWorker(WantingStream& wanting, const Trainer& trainer, const Shard& shard);
   template <typename May>
-  Worker* PickRemote(WantingStream& wanting, std::size_t numerics, const May& may);
+  Worker* PickRemote(WantingStream& wanting, const Trainer& trainer, std::size_t numerics,
+                     const May& may);
   /// The worker that made the image's last shard, if it may take one more; else `least`.
   Worker& Prefer(Stream& stream, const Trainer& trainer, const ShardId& id, Worker& least);
   bool StaysEvenWith(const Worker& worker, const Trainer& trainer) const;
@@ -74,6 +79,8 @@ class StreamDispatch {
   bool CouldMake(Worker& worker, const Stream& stream, const Trainer& trainer, bool solo);
   bool MayMake(Worker& worker, const Stream& stream, const Trainer& trainer, bool solo);
   bool IsWithheld(Worker& worker, AccountId account);
+  bool RunsTaskBehind(const Worker& worker, AccountId account) const;
+  std::size_t MostKept() const;
   bool IsKeptApart(const Worker& worker, const Stream& stream, const Trainer& trainer) const;
   template <typename Counts>
   bool IsStarved(const Stream& stream, const Counts& counts) const;

@@ -2,69 +2,10 @@
 // whose table is independent of others checks itself in its own file.
 #include "scheduler/core/parts.h"
 #include "scheduler/policy/limits.h"
+#include "scheduler/state/stream_check.h"
 
 namespace patchbay::scheduler {
 namespace {
-
-/// The grant is of the slot's generation, or of the one before where its batch left the slot.
-bool MayWrite(const Slot& slot, const Grant& grant) {
-  const bool left = slot.state == protocol::SlotState::kResting;
-  return slot.generation == grant.slot_generation ||
-         (left && slot.generation == grant.slot_generation + 1);
-}
-
-Status CheckSlots(const Stream& stream, const Trainer& trainer, const LeaseBook& book) {
-  std::map<std::uint32_t, std::uint32_t> by_slot;
-  std::set<std::pair<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t>> ranges;
-  for (const LeaseNumber& number : trainer.leases) {
-    const Lease* lease = book.Find(number);
-    if (lease == nullptr || !lease->is_shard)
-      return Broken("a trainer's lease is not in the table");
-    const Grant& grant = lease->grant;
-    ++by_slot[grant.slot];
-    const auto slot = trainer.slots.find(grant.slot);
-    if (slot == trainer.slots.end() || !MayWrite(slot->second, grant)) {
-      return Broken(StrCat("slot ", grant.slot, " moved on while lease ", number.ToString(),
-                           " may write into it"));
-    }
-    if (!ranges.insert({{grant.slot, grant.slot_generation}, grant.place}).second) {
-      return Broken(StrCat("two live leases may write slot ", grant.slot, " place ", grant.place));
-    }
-  }
-  for (const auto& [number, slot] : trainer.slots) {
-    if (by_slot[number] != slot.leases) {
-      return Broken(
-          StrCat("slot ", number, " counts ", slot.leases, " leases, not ", by_slot[number]));
-    }
-    const bool is_free = trainer.free.count(number) != 0;
-    if (is_free != (slot.state == protocol::SlotState::kFree && slot.announced == 0)) {
-      return Broken(StrCat("slot ", number, " of stream ", stream.job, " is free and is not"));
-    }
-    if (is_free && slot.leases != 0) return Broken("a free slot has leases");
-  }
-  return absl::OkStatus();
-}
-
-Status CheckFillings(const Trainer& trainer, const LeaseBook& book) {
-  std::set<std::uint32_t> bound;
-  for (const auto& [at, filling] : trainer.filling) {
-    if (!bound.insert(filling.slot).second) return Broken("two batches are bound to one slot");
-    std::uint32_t counted = 0;
-    for (std::uint32_t i = 0; i < filling.shards.size(); ++i) {
-      const Shard& shard = filling.shards[i];
-      counted += shard.state == ShardState::kCounted ? 1 : 0;
-      const bool pending = trainer.pending.count({at, i}) != 0;
-      if (pending != (shard.state == ShardState::kPending)) return Broken("pending set differs");
-      if (shard.state == ShardState::kLeased && book.Find(shard.lease) == nullptr) {
-        return Broken("a shard's lease is not in the table");
-      }
-    }
-    if (counted != filling.counted || counted == filling.shards.size()) {
-      return Broken("a filling batch's count differs");
-    }
-  }
-  return absl::OkStatus();
-}
 
 /// A lane occupies the largest request of its leases.
 struct LaneNeeds {
@@ -106,7 +47,7 @@ Status WorkerTable::CheckNode(const Node& node) const {
   Resources total{0, 0, 0};
   std::uint64_t planning_bytes = 0;
   for (const auto& [index, id] : node.workers) {
-    if (workers_[id].node != node.name || workers_[id].index != index) {
+    if (workers_[id].node != node.name || workers_[id].index != index || !node.ids.Has(id)) {
       return Broken(StrCat("node ", node.name, " lists a worker of another place"));
     }
     total.cpu_millis += workers_[id].assigned.cpu_millis;
@@ -114,6 +55,7 @@ Status WorkerTable::CheckNode(const Node& node) const {
     total.memory_bytes += workers_[id].assigned.memory_bytes;
     planning_bytes += workers_[id].planning_bytes;
   }
+  if (node.ids.size() != node.workers.size()) return Broken("a node has a worker twice");
   if (!(total == node.assigned) || planning_bytes != node.planning_bytes) {
     return Broken(StrCat("node ", node.name, " sums up wrongly"));
   }
@@ -213,14 +155,14 @@ Status BatchDispatch::Check() const {
   PB_RETURN_IF_ERROR(CheckPlanning());
   std::map<JobId, std::uint64_t> running;
   for (const auto& [number, lease] : book_.leases()) {
-    if (lease.is_shard) continue;
-    ++running[lease.task.job];
-    const Job& job = *table_.Find(lease.task.job);
-    if (lease.planning != job.Plans(job.tasks[lease.task.index])) {
-      return Broken(StrCat("task ", lease.task.ToString(), " is in another's lane"));
+    if (lease->is_shard) continue;
+    ++running[lease->task.job];
+    const Job& job = *table_.Find(lease->task.job);
+    if (lease->planning != job.Plans(job.tasks[lease->task.index])) {
+      return Broken(StrCat("task ", lease->task.ToString(), " is in another's lane"));
     }
-    if (barrier_.Holds(table_.Find(lease.task.job)->tasks[lease.task.index])) {
-      return Broken(StrCat("task ", lease.task.ToString(), " is leased before it may run"));
+    if (barrier_.Holds(table_.Find(lease->task.job)->tasks[lease->task.index])) {
+      return Broken(StrCat("task ", lease->task.ToString(), " is leased before it may run"));
     }
   }
   for (const auto& [id, job] : table_.jobs()) {
@@ -291,9 +233,9 @@ Status ShardLeases::Check() const {
   std::size_t held = 0, making = 0;
   for (const Worker& worker : worker_table_.workers()) held += worker.shards.size();
   for (const auto& [number, lease] : book_.leases()) {
-    if (!lease.is_shard || lease.phase != ShardPhase::kMaking) continue;
+    if (!lease->is_shard || lease->phase != ShardPhase::kMaking) continue;
     ++making;
-    if (worker_table_.at(lease.worker).shards.count(number) == 0) {
+    if (worker_table_.at(lease->worker).shards.count(number) == 0) {
       return Broken(StrCat("lease ", number.ToString(), " is being made by nobody"));
     }
   }
@@ -305,9 +247,9 @@ Status StreamBook::Check(const LeaseBook& book, const JobTable& table) const {
   std::map<JobId, std::uint32_t> making;
   std::size_t in_book = 0, in_slots = 0;
   for (const auto& [number, lease] : book.leases()) {
-    if (!lease.is_shard) continue;
+    if (!lease->is_shard) continue;
     ++in_book;
-    if (lease.phase == ShardPhase::kMaking) ++making[lease.stream];
+    if (lease->phase == ShardPhase::kMaking) ++making[lease->stream];
   }
   for (const auto& [id, stream] : streams_) {
     const Job* job = table.Find(id);
@@ -316,8 +258,8 @@ Status StreamBook::Check(const LeaseBook& book, const JobTable& table) const {
       return Broken(StrCat("stream ", id, " counts its leases wrongly"));
     for (const auto& [rank, trainer] : stream.trainers) {
       in_slots += trainer.leases.size();
-      PB_RETURN_IF_ERROR(CheckSlots(stream, trainer, book));
-      PB_RETURN_IF_ERROR(CheckFillings(trainer, book));
+      PB_RETURN_IF_ERROR(CheckSlots(stream, trainer, book.table()));
+      PB_RETURN_IF_ERROR(CheckFillings(trainer, book.table()));
     }
   }
   return in_book == in_slots ? absl::OkStatus() : Broken("leases nobody holds");
@@ -327,15 +269,15 @@ Status TeamHandler::Check() const {
   if (!fair_.IsSound()) return Broken("the order of service is not that of its members");
   std::map<std::pair<WorkerId, AccountId>, Holders::Entry> held;
   for (const auto& [number, lease] : book_.leases()) {
-    if (lease.planning || (lease.is_shard && lease.phase != ShardPhase::kMaking)) continue;
-    const Job& job = *barrier_.table().Find(lease.is_shard ? lease.stream : lease.task.job);
-    const std::string& team = fair_.TeamOf(lease.account);
+    if (lease->planning || (lease->is_shard && lease->phase != ShardPhase::kMaking)) continue;
+    const Job& job = *barrier_.table().Find(lease->is_shard ? lease->stream : lease->task.job);
+    const std::string& team = fair_.TeamOf(lease->account);
     if (number > before_policy_ && team != (job.team.empty() ? model::kDefaultTeam : job.team)) {
       return Broken(StrCat("lease ", number.ToString(), " is charged to another than its job's"));
     }
-    Holders::Entry& entry = held[{lease.worker, lease.account}];
-    ++(lease.is_shard ? entry.shards : entry.tasks);
-    const Amounts need = NeedOf(lease);
+    Holders::Entry& entry = held[{lease->worker, lease->account}];
+    ++(lease->is_shard ? entry.shards : entry.tasks);
+    const Amounts need = NeedOf(*lease);
     for (std::size_t of = 0; of < kResources; ++of) {
       entry.held[of] = std::max(entry.held[of], need[of]);
     }
@@ -369,14 +311,14 @@ Status TeamHandler::CheckCaps() const {
   std::map<Names, std::map<WorkerId, Amounts>> held;
   for (const auto& [number, lease] : book_.leases()) {
     const bool counts = number > before_policy_ &&
-                        number.incarnation == book_.LastNumber().incarnation && !lease.planning &&
-                        (!lease.is_shard || lease.phase == ShardPhase::kMaking) &&
-                        worker_table_.at(lease.worker).suspect != number;
+                        number.incarnation == book_.LastNumber().incarnation && !lease->planning &&
+                        (!lease->is_shard || lease->phase == ShardPhase::kMaking) &&
+                        worker_table_.at(lease->worker).suspect != number;
     if (!counts) continue;
-    const std::string& team = fair_.TeamOf(lease.account);
-    for (const Names& names : {Names(team, ""), Names(team, fair_.UserOf(lease.account))}) {
-      Amounts& most = held[names][lease.worker];
-      const Amounts need = NeedOf(lease);
+    const std::string& team = fair_.TeamOf(lease->account);
+    for (const Names& names : {Names(team, ""), Names(team, fair_.UserOf(lease->account))}) {
+      Amounts& most = held[names][lease->worker];
+      const Amounts need = NeedOf(*lease);
       for (std::size_t of = 0; of < kResources; ++of) most[of] = std::max(most[of], need[of]);
     }
   }

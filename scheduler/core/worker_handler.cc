@@ -31,7 +31,7 @@ bool WorkerHandler::HasRoomFor(const std::string& node) {
   if (worker_table_.nodes().size() < kMaxNodes || worker_table_.nodes().count(node) != 0)
     return true;
   std::set<WorkerId> held_from;
-  for (const auto& [number, lease] : book_.leases()) held_from.insert(lease.worker);
+  for (const auto& [number, lease] : book_.leases()) held_from.insert(lease->worker);
   const Node* longest = nullptr;
   for (const auto& [name, one] : worker_table_.nodes()) {
     const bool longer = longest == nullptr || one.last_seen < longest->last_seen;

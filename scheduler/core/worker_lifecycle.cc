@@ -12,15 +12,6 @@ constexpr TimeMs kUnstartedLeases = 6;
 
 }  // namespace
 
-bool Contains(const std::deque<std::uint64_t>& incarnations, std::uint64_t one) {
-  return std::find(incarnations.begin(), incarnations.end(), one) != incarnations.end();
-}
-
-void Remember(std::deque<std::uint64_t>& incarnations, std::uint64_t one) {
-  incarnations.push_back(one);
-  if (incarnations.size() > kMaxDeadIncarnations) incarnations.pop_front();
-}
-
 void WorkerLifecycle::Dead(Worker& worker, WorkerEnd end, SuspectLane suspects) {
   Remember(worker.dead_incarnations, worker.incarnation);
   worker.state = WorkerState::kGone;

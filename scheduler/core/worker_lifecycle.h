@@ -67,8 +67,4 @@ class WorkerLifecycle {
   std::uint64_t leases_expired_ = 0;
 };
 
-/// Incarnations known to be dead are remembered for a while: their late messages are void.
-bool Contains(const std::deque<std::uint64_t>& incarnations, std::uint64_t one);
-void Remember(std::deque<std::uint64_t>& incarnations, std::uint64_t one);
-
 }  // namespace patchbay::scheduler

@@ -19,11 +19,6 @@ int ClassOf(Numerics numerics) { return numerics == Numerics::kCuda ? 1 : 0; }
 
 }  // namespace
 
-Resources ShardNeed(const Worker& worker) {
-  return {std::min<std::uint32_t>(worker.capacity.cpu_millis, 1000),
-          worker.numerics == Numerics::kCuda ? std::min(worker.capacity.gpus, 1u) : 0, 0};
-}
-
 Node& WorkerTable::NodeNamed(const std::string& name) {
   const auto [it, fresh] = nodes_.try_emplace(name);
   it->second.name = name;
@@ -58,6 +53,7 @@ Worker& WorkerTable::PlaceOn(Node& node, std::uint32_t index) {
   worker.home = &node;
   worker.index = index;
   node.workers[index] = id;
+  node.ids.Insert(id);
   return worker;
 }
 
@@ -189,7 +185,6 @@ void WorkerTable::Reindex(Worker& worker) {
   const auto shards = static_cast<std::uint32_t>(worker.shards.size());
   const bool task_room = may && shards == 0 && QueueHasRoom(queued, worker.work.queued_us, 0);
   const bool shard_room = may_make && !keys.kept && shards < worker.shard_pace.Depth();
-  Node& node = NodeOf(worker);
   const bool may_still = std::exchange(keys.may, may) && may;
   if (!may_still) LookBy(worker.id, event_.now);
   Rekey(task_open_, worker.id, keys.task, task_room ? queued : kNotOpen);
@@ -199,10 +194,7 @@ void WorkerTable::Reindex(Worker& worker) {
   Rekey(planning_open_, worker.id, keys.planning, plan_room ? planning.tasks : kNotOpen);
   for (const int one : {1 - kind, kind}) {
     if (one != kind && one != keys.kind) continue;
-    const std::uint32_t to = one == kind && shard_room ? shards : kNotOpen;
-    std::uint32_t of_node = keys.shard;
-    Rekey(node.shard_open[one], worker.id, of_node, to);
-    Rekey(shard_open_[one], worker.id, keys.shard, to);
+    Rekey(shard_open_[one], worker.id, keys.shard, one == kind && shard_room ? shards : kNotOpen);
   }
   keys.kind = kind;
 }
@@ -215,13 +207,14 @@ void WorkerTable::Rekey(OpenWorkers& open, WorkerId id, std::uint32_t& key, std:
   if (to != kNotOpen) open.insert({to, id});
 }
 
-std::vector<WorkerId> WorkerTable::TakeFreed() {
-  std::vector<WorkerId> taken;
-  for (const WorkerId id : std::exchange(freed_, {})) {
-    if (std::exchange(open_keys_[id].freed, false)) taken.push_back(id);
+const std::vector<WorkerId>& WorkerTable::TakeFreed() {
+  taken_.clear();
+  for (const WorkerId id : freed_) {
+    if (std::exchange(open_keys_[id].freed, false)) taken_.push_back(id);
   }
-  std::sort(taken.begin(), taken.end());
-  return taken;
+  freed_.clear();
+  std::sort(taken_.begin(), taken_.end());
+  return taken_;
 }
 
 std::vector<WorkerId> WorkerTable::TakeReassigned() {

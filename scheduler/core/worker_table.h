@@ -14,11 +14,9 @@
 #include "scheduler/core/journal_barrier.h"
 #include "scheduler/policy/resources.h"
 #include "scheduler/state/cluster_table.h"
+#include "scheduler/state/open_workers.h"
 
 namespace patchbay::scheduler {
-
-/// Resources of the worker's node that making a shard occupies.
-Resources ShardNeed(const Worker& worker);
 
 /// Invariants: a worker's id is its index, and its node lists it unless the node is forgotten; the
 /// occupied resources fit the worker, and those of its workers fit the node, planning included; an
@@ -125,8 +123,8 @@ class WorkerTable {
   Amounts Up() const;
   bool AnyFreed() const { return !freed_.empty(); }
   const std::vector<WorkerId>& freed() const { return freed_; }
-  /// Workers that became freer since they were taken last.
-  std::vector<WorkerId> TakeFreed();
+  /// Workers that became freer since they were taken last; valid until the next call.
+  const std::vector<WorkerId>& TakeFreed();
   /// Workers whose leases changed since they were taken last.
   std::vector<WorkerId> TakeReassigned();
 
@@ -175,7 +173,7 @@ class WorkerTable {
   OpenWorkers task_open_, planning_open_, shard_open_[2];
   std::vector<OpenKeys> open_keys_;  ///< by worker, as the next
   std::vector<TimeMs> look_at_;
-  std::vector<WorkerId> freed_, reassigned_;
+  std::vector<WorkerId> freed_, taken_, reassigned_;
   std::set<WorkerId> kept_;
   WorkerId reserved_ = kNoWorker;
   Resources reserved_need_;

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "runtime/wire/protocol/messages.h"
 #include "scheduler/policy/limits.h"
@@ -40,13 +41,22 @@ inline std::uint64_t PlanningReserve(std::uint64_t memory_bytes, std::size_t wor
 }
 
 /// The leases of one lane by their resource requests. There are few distinct ones, so Occupied is
-/// cheap.
+/// cheap, and a lane that is empty keeps their memory: each grant adds to one.
 class Occupancy {
  public:
-  void Add(const Resources& need) { ++counts_[need]; }
+  void Add(const Resources& need) {
+    const auto at = Find(need);
+    if (at == counts_.end()) {
+      counts_.emplace_back(need, 1);
+    } else {
+      ++at->second;
+    }
+  }
   void Remove(const Resources& need) {
-    const auto it = counts_.find(need);
-    if (it != counts_.end() && --it->second == 0) counts_.erase(it);
+    const auto at = Find(need);
+    if (at == counts_.end() || --at->second != 0) return;
+    *at = counts_.back();
+    counts_.pop_back();
   }
   void Clear() { counts_.clear(); }
   Resources Occupied() const {
@@ -56,7 +66,14 @@ class Occupancy {
   }
 
  private:
-  std::map<Resources, std::uint32_t, ResourcesLess> counts_;
+  using Counts = std::vector<std::pair<Resources, std::uint32_t>>;
+
+  Counts::iterator Find(const Resources& need) {
+    return std::find_if(counts_.begin(), counts_.end(),
+                        [&](const auto& one) { return one.first == need; });
+  }
+
+  Counts counts_;
 };
 
 }  // namespace patchbay::scheduler

@@ -2,6 +2,7 @@
 // worker processes is durable (JobTable::known_workers).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -11,14 +12,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "absl/container/btree_set.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/ids.h"
 #include "runtime/wire/protocol/messages.h"
 #include "scheduler/policy/holders.h"
 #include "scheduler/policy/pace.h"
 #include "scheduler/policy/resources.h"
-#include "scheduler/state/open_workers.h"
+#include "scheduler/state/front_set.h"
+#include "scheduler/state/id_set.h"
 
 namespace patchbay::scheduler {
 
@@ -49,49 +50,64 @@ struct LaneLoad {
   Occupancy occupancy;  ///< shards are among all else
 };
 
-/// A place on a node and the process that fills it now. Not durable: workers tell it again.
+/// A place on a node and the process that fills it now. Not durable: workers tell it again. The
+/// members that each grant needs come first: of thousands of workers, none is in a cache.
 struct Worker {
   WorkerId id = kNoWorker;
-  std::string node;
-  std::uint32_t index = 0;
   WorkerState state = WorkerState::kGone;
+  bool sends_heartbeats = false;
+  bool reserved = false;      ///< see WorkerTable::Reserve
+  bool cost_clipped = false;  ///< said once: it reports costs that its leases have no time for
+  Numerics numerics = Numerics::kCpu;
+  struct Node* home = nullptr;       ///< the node of that name
+  std::uint64_t peer = 0;            ///< 0 = not connected
+  std::uint64_t known_sequence = 0;  ///< the record of its existence
   std::uint64_t incarnation = 0, agent_incarnation = 0;
   std::int64_t pid = 0;
-  Numerics numerics = Numerics::kCpu;
-  std::string byte_versions;  ///< versions of its code; it makes shards only of plans with the same
-  protocol::Resources capacity{0, 0, 0}, assigned{0, 0, 0};  ///< without its planning
-  std::uint64_t planning_bytes = 0;                          ///< memory for its planning
-  struct Node* home = nullptr;                               ///< the node of that name
-  std::uint64_t peer = 0;                                    ///< 0 = not connected
-  std::uint64_t known_sequence = 0;                          ///< the record of its existence
   TimeMs last_seen = 0;
-  bool sends_heartbeats = false;
-  TimeMs kill_sent = 0;
-  std::uint64_t drain_peer = 0, drain_request = 0;
-  std::deque<std::uint64_t> dead_incarnations;
-
-  std::set<LeaseNumber> tasks;  ///< held leases; those of a lane run in this order
-  absl::btree_set<LeaseNumber> shards;
-  std::set<LeaseNumber> former_shards;  ///< granted by a former scheduler, not dropped yet
-  LaneLoad work, planning;
-  ShardPace shard_pace;
   TimeMs shard_since = 0;
   TimeMs progress_at = 0;  ///< last report of progress
   TimeMs next_expiry = 0;  ///< none of its leases expires earlier
+  ShardPace shard_pace;
   /// The suspect that it runs: alone, or a shard beside planning. It gets nothing else meanwhile.
   LeaseNumber suspect;
-  bool reserved = false;            ///< see WorkerTable::Reserve
-  std::map<RankId, TimeMs> barred;  ///< until
-  std::set<JobId> streams_fetched;
+  protocol::Resources capacity{0, 0, 0}, assigned{0, 0, 0};  ///< without its planning
+  std::uint64_t planning_bytes = 0;                          ///< memory for its planning
+  LaneLoad work, planning;
+  LeaseSet shards, tasks;  ///< held leases; those of a lane run in this order
+  Holders holders;         ///< accounts of its leases; planning is nobody's
   std::uint64_t tasks_done = 0, shards_done = 0;
-  bool cost_clipped = false;  ///< said once: it reports costs that its leases have no time for
-  Holders holders;            ///< accounts of its leases; planning is nobody's
+
+  std::string byte_versions;  ///< versions of its code; it makes shards only of plans with the same
+  std::map<RankId, TimeMs> barred;      ///< until
+  std::set<LeaseNumber> former_shards;  ///< granted by a former scheduler, not dropped yet
+  std::string node;
+  std::uint32_t index = 0;
+  TimeMs kill_sent = 0;
+  std::uint64_t drain_peer = 0, drain_request = 0;
+  std::deque<std::uint64_t> dead_incarnations;
+  std::set<JobId> streams_fetched;
 
   LaneLoad& LaneOf(bool plans) { return plans ? planning : work; }
   /// It may be minutes until it is empty.
   bool IsPlanning() const { return planning.tasks != 0; }
   bool RunsSuspect() const { return suspect != LeaseNumber{}; }
 };
+
+/// Resources of the worker's node that making a shard occupies.
+inline Resources ShardNeed(const Worker& worker) {
+  return {std::min<std::uint32_t>(worker.capacity.cpu_millis, 1000),
+          worker.numerics == Numerics::kCuda ? std::min(worker.capacity.gpus, 1u) : 0, 0};
+}
+
+/// Incarnations known to be dead are remembered for a while: their late messages are void.
+inline bool Contains(const std::deque<std::uint64_t>& incarnations, std::uint64_t one) {
+  return std::find(incarnations.begin(), incarnations.end(), one) != incarnations.end();
+}
+inline void Remember(std::deque<std::uint64_t>& incarnations, std::uint64_t one) {
+  incarnations.push_back(one);
+  if (incarnations.size() > kMaxDeadIncarnations) incarnations.pop_front();
+}
 
 /// A machine with its agent; kept while it is away, forgotten after a grace.
 struct Node {
@@ -109,10 +125,9 @@ struct Node {
   std::uint64_t planning_bytes = 0;                          ///< planning_bytes of all its workers
   bool refused = false;  ///< a worker was skipped because the node was full
   std::map<std::uint32_t, WorkerId> workers;
+  IdSet ids;  ///< the same WorkerIds
   std::deque<std::uint64_t> dead_incarnations;
   std::deque<std::uint64_t> dead_workers;  ///< incarnations from before the node was forgotten
-  /// Workers that may be given shards, by load; [numerics class].
-  OpenWorkers shard_open[2];
 };
 
 /// The state of a shard lease.

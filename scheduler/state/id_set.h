@@ -1,6 +1,7 @@
 // A set of small numbers, in order.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -30,7 +31,9 @@ class IdSet {
     std::size_t at = id;
     for (auto& level : levels_) {
       if (level.size() <= at / kBits) level.resize(at / kBits + 1);
+      const std::uint64_t before = level[at / kBits];
       level[at / kBits] |= std::uint64_t{1} << (at % kBits);
+      if (before != 0) break;  // the levels above know of it
       at /= kBits;
     }
     return true;
@@ -65,9 +68,40 @@ class IdSet {
     }
     return kNone;
   }
+  /// The least one from `from` on that both sets have; kNone when there is none. Reads a word for
+  /// every 64 numbers between, where both have some.
+  std::uint32_t NextOfBoth(const IdSet& other, std::uint32_t from) const {
+    const auto& mine = levels_[0];
+    const auto& its = other.levels_[0];
+    const std::size_t words = std::min(mine.size(), its.size());
+    std::size_t at = from / kBits;
+    std::uint64_t rest = ~std::uint64_t{0} << (from % kBits);
+    while (at < words) {
+      if (const std::uint64_t both = mine[at] & its[at] & rest; both != 0) {
+        return static_cast<std::uint32_t>(at * kBits +
+                                          static_cast<std::size_t>(std::countr_zero(both)));
+      }
+      rest = ~std::uint64_t{0};
+      at = NextWord(other, at + 1);
+    }
+    return kNone;
+  }
 
  private:
   static constexpr std::size_t kBits = 64;
+  /// The first word from `at` on in which both have some.
+  std::size_t NextWord(const IdSet& other, std::size_t at) const {
+    const auto& mine = levels_[1];
+    const auto& its = other.levels_[1];
+    const std::size_t words = std::min(mine.size(), its.size());
+    std::uint64_t rest = ~std::uint64_t{0} << (at % kBits);
+    for (std::size_t word = at / kBits; word < words; ++word, rest = ~std::uint64_t{0}) {
+      const std::uint64_t both = mine[word] & its[word] & rest;
+      if (both != 0) return word * kBits + static_cast<std::size_t>(std::countr_zero(both));
+    }
+    return words * kBits;
+  }
+
   std::array<std::vector<std::uint64_t>, 6> levels_;  ///< six levels have room for any number
   std::size_t size_ = 0;
 };

@@ -57,6 +57,17 @@ class OpenWorkers {
     const bool other = from.first != IdSet::kNone && load != IdSet::kNone;
     return other ? Iterator{this, {load, by_load_[load].Next(0)}} : end();
   }
+  /// The first one that is not before `from` and is among those workers.
+  Iterator lower_bound(value_type from, const IdSet& among) const {
+    if (from.first == IdSet::kNone) return end();
+    for (std::uint32_t load = loads_.Next(from.first); load != IdSet::kNone;
+         load = loads_.Next(load + 1)) {
+      const std::uint32_t first = load == from.first ? from.second : 0;
+      const std::uint32_t same = by_load_[load].NextOfBoth(among, first);
+      if (same != IdSet::kNone) return {this, {load, same}};
+    }
+    return end();
+  }
   std::size_t count(value_type one) const {
     return one.first < by_load_.size() && by_load_[one.first].Has(one.second) ? 1 : 0;
   }

@@ -33,6 +33,7 @@ void StreamOrder::Refresh(JobId job, Stream* stream) {
   if (!fresh && one.rank == rank) return;
   const WantingStream::Rank before = std::exchange(one.rank, rank);
   one.account = stream->account;
+  if (places_.size() <= one.account) places_.resize(one.account + 1);
   Places& places = places_[one.account];
   if (places.empty()) fair_.Enqueue(one.account, WorkKind::kShards);
   if (fresh) {
@@ -49,12 +50,9 @@ void StreamOrder::ForgetRefusals() {
 }
 
 void StreamOrder::Remove(std::unordered_map<JobId, WantingStream>::iterator wanting) {
-  const auto places = places_.find(wanting->second.account);
-  places->second.erase(wanting->second.rank);
-  if (places->second.empty()) {
-    fair_.Dequeue(places->first, WorkKind::kShards);
-    places_.erase(places);
-  }
+  Places& places = places_[wanting->second.account];
+  places.erase(wanting->second.rank);
+  if (places.empty()) fair_.Dequeue(wanting->second.account, WorkKind::kShards);
   wanting_.erase(wanting);
 }
 

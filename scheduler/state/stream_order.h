@@ -6,6 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "scheduler/policy/fair_share.h"
 #include "scheduler/state/cluster_table.h"
@@ -39,13 +40,15 @@ class StreamOrder {
   /// All are to be offered all workers again.
   void ForgetRefusals();
   bool empty() const { return wanting_.empty(); }
+  /// Whether no other stream wants shards, and that one does.
+  bool IsAlone(JobId job) const { return wanting_.size() == 1 && wanting_.count(job) != 0; }
   /// Calls visit(stream), the first to be served first, until it is true; streams of GPU workers
   /// twice where their team has less GPUs than it is guaranteed. It may change nothing of
   /// the order before it returns true.
   template <typename Visit>
   bool AnyInOrder(const Visit& visit) {
     const auto any = [&](AccountId account, bool on_gpus) {
-      for (const auto& [rank, wanting] : places_.at(account)) {
+      for (const auto& [rank, wanting] : places_[account]) {
         const bool counts = !on_gpus || wanting->stream->numerics == Numerics::kCuda;
         if (counts && visit(*wanting)) return true;
       }
@@ -67,7 +70,7 @@ class StreamOrder {
 
   FairShare& fair_;
   std::unordered_map<JobId, WantingStream> wanting_;
-  std::unordered_map<AccountId, Places> places_;  ///< by account that has any
+  std::vector<Places> places_;  ///< by account
 };
 
 }  // namespace patchbay::scheduler

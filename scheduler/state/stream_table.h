@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/btree_set.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/ids.h"
 #include "runtime/model/stream/image_runs.h"
@@ -20,6 +19,7 @@
 #include "runtime/wire/protocol/messages.h"
 #include "scheduler/policy/fair_share.h"
 #include "scheduler/policy/solo_deaths.h"  // wide: a stream with all that it has
+#include "scheduler/state/front_set.h"
 #include "scheduler/state/id_set.h"
 #include "scheduler/state/stream_past.h"
 
@@ -44,6 +44,9 @@ struct Shard {
   /// A worker ended while it made this suspect beside planning: the next one is to be empty.
   bool needs_empty_worker = false;
 };
+
+/// A shard to lease, by its batch.
+using PendingShard = std::pair<Position, std::uint32_t>;
 
 /// A batch that has a slot and is not complete.
 struct Filling {
@@ -87,9 +90,9 @@ struct Trainer {
   std::set<std::uint32_t> free;  ///< slots that may be granted
   std::map<Position, Filling> filling;
   /// Shards to lease, lowest batch first.
-  absl::btree_set<std::pair<Position, std::uint32_t>> pending;
-  std::map<ShardId, TimeMs> unknown;    ///< shards being fenced after a restart: fence last sent
-  absl::btree_set<LeaseNumber> leases;  ///< every unresolved one that points into its slots
+  FrontSet<PendingShard, 1> pending;
+  std::map<ShardId, TimeMs> unknown;  ///< shards being fenced after a restart: fence last sent
+  FrontSet<LeaseNumber, 1> leases;    ///< every unresolved one that points into its slots
   TimeMs leases_due = 0;     ///< until then none of them is to be fenced, or waits too long
   TimeMs failing_since = 0;  ///< deliveries fail and none counted since; 0 = not so
   Position next;             ///< the first batch that was not given a slot yet
