@@ -320,18 +320,25 @@ JobCauses::Found JobCauses::OfShards(const Job& job, const Stream& stream, const
                  "when a worker has nothing else to do"};
   }
   std::vector<Worker*> workers;
+  const auto add = [&](WorkerId id) {
+    Worker& worker = worker_table_.at(id);
+    if (dispatch_.Suits(worker, stream, trainer)) workers.push_back(&worker);
+  };
   for (const OpenWorkers& open : worker_table_.open_for_shards()) {
-    for (const auto& [shards, id] : open) {
-      Worker& worker = worker_table_.at(id);
-      if (dispatch_.Suits(worker, stream, trainer)) workers.push_back(&worker);
-    }
+    for (const auto& [shards, id] : open) add(id);
+  }
+  for (const WorkerId id : worker_table_.kept()) {
+    const Worker& worker = worker_table_.at(id);
+    if (worker_table_.MayTakeMore(id) && worker.shards.size() < worker.shard_pace.Depth()) add(id);
   }
   Worker* const kept = worker_table_.Reserved();
   const bool is_kept = kept != nullptr && kept->work.tasks == 0 && kept->shards.empty();
   if (workers.empty() && is_kept && dispatch_.Suits(*kept, stream, trainer)) return OfReserved();
   if (workers.empty()) return OfOrder(job);
-  const Found found = OfRules(job, ShardNeed(*workers.front()), workers);
-  return found.has_value() ? found : OfOrder(job);
+  if (Found found = OfRules(job, ShardNeed(*workers.front()), workers); found.has_value()) {
+    return found;
+  }
+  return dispatch_.StartsAtTick(stream, trainer, workers) ? std::nullopt : OfOrder(job);
 }
 
 JobCauses::Found JobCauses::OfStream(const Job& job, const Stream& stream) {

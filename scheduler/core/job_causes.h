@@ -26,7 +26,7 @@ class JobCauses {
 
   JobCauses(const EventContext& event, JournalBarrier& barrier, const FairShare& fair,
             WorkerTable& worker_table, const Recovery& recovery, BatchDispatch& batch,
-            StreamBook& streams, const StreamDispatch& dispatch, CoreShares& shares)
+            StreamBook& streams, StreamDispatch& dispatch, CoreShares& shares)
       : event_(event),
         barrier_(barrier),
         table_(barrier.table()),
@@ -85,7 +85,7 @@ class JobCauses {
   const Recovery& recovery_;
   BatchDispatch& batch_;
   StreamBook& streams_;
-  const StreamDispatch& dispatch_;
+  StreamDispatch& dispatch_;
   CoreShares& shares_;
   bool in_words_ = true;  ///< causes need their texts
   std::uint64_t first_at_ = 0;

@@ -118,6 +118,7 @@ class WhyRun {
       if (trace_) std::fprintf(stderr, "%s\n", text.c_str());
       if (trace_) site->Print();
       if (why.cause.empty() && site->Holds(id)) return;  // some of it ran meanwhile
+      if (why.cause.empty() && site->WantsNothing(id)) return;
       if (why.cause.empty()) {
         const std::uint64_t before = site->Given(id);
         site->Pass(kTickMs);

@@ -68,6 +68,8 @@ class Site {
   protocol::JobExplained Why(JobId job, scheduler::PeerId peer);
   protocol::JobRow Row(JobId job);
   bool Holds(JobId job) const;
+  /// The ring of its trainer is full.
+  bool WantsNothing(JobId job) { return jobs_.at(job).attached && Row(job).wanted_cpu_millis == 0; }
   /// Leases that the job was given so far.
   std::uint64_t Given(JobId job) const;
 

@@ -402,6 +402,34 @@ TEST_F(StreamCauses, TrainerAbsentUntilOneAttaches) {
   EXPECT_EQ(Why(), "") << "its shards are made";
 }
 
+/// A stream that no worker may serve is offered only those that became freer, until the next tick:
+/// until then it waits for nothing that anybody could change.
+TEST_F(StreamCauses, NothingWhereItStartsAtTheNextTick) {
+  const std::vector<PeerId> alive = {CoreRig::kAgent, CoreRig::kWorker0, CoreRig::kWorker0 + 1,
+                                     CoreRig::kTrainer0};
+  rig.AddAgent(2, 1, 1);
+  rig.AddGpuWorker(1);
+  rig.Pass(100, alive);
+  model::TeamPolicy policy;
+  policy.teams["path"].guaranteed.cpu_millis = 1'000;
+  policy.teams["path"].lend_percent = 0;
+  rig.Tell(CoreRig::kOps, protocol::ApplyTeams{DumpJson(JsonOf(policy)), "", ""});
+  protocol::SubmitJob submit;
+  submit.submission_key = submit.kind = "noop";
+  submit.root = Spec("root");
+  submit.root.resources = {1000, 1, 0};
+  rig.Tell(CoreRig::kOps, submit);
+  const TaskLease task = rig.Granted().at(0);
+  Attach();
+  EXPECT_TRUE(rig.Shards().empty());
+  EXPECT_EQ(Why(), "share") << "the other core is kept";
+  rig.Finish(CoreRig::kWorker0 + 1, task);
+  EXPECT_TRUE(rig.Shards().empty()) << "that worker makes none of its shards";
+  EXPECT_EQ(Why(), "");
+  rig.Pass(100, alive);
+  EXPECT_FALSE(rig.Shards().empty());
+}
+
 TEST_F(StreamCauses, DrainedUntilTheNodeIsResumed) {
   rig.Tell(CoreRig::kOps, ChangeNode{"node", NodeChange::kDrain, ""});
   Attach();
