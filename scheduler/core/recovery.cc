@@ -1,7 +1,5 @@
 #include "scheduler/core/recovery.h"
 
-#include <algorithm>
-
 namespace patchbay::scheduler {
 
 void Recovery::Begin(const std::map<WorkerPlace, KnownWorker>& known_workers, JobId next_job) {
