@@ -12,6 +12,10 @@
 namespace patchbay::workers {
 namespace {
 
+/// Memory that is taken for a shard before its tiles are there: a hostile first row makes the rest
+/// look large.
+constexpr std::size_t kMostReserved = std::size_t{64} << 20;
+
 /// One shard, a row of tiles at a time.
 class ShardOfTiles {
  public:
@@ -66,9 +70,9 @@ class ShardOfTiles {
               [](const auto& a, const auto& b) { return a.chunk.x < b.chunk.x; });
     PB_RETURN_IF_ERROR(StoreRow());
     const std::vector<Digest> digests = is_decoded ? DigestsOf(band) : Sha256OfEach(stored_);
-    // Rows are much alike.
-    if (row == 0) {
-      piece_.bytes.reserve(encoded_.bytes.size() * static_cast<std::size_t>(piece_.grid.y) * 9 / 8);
+    if (row == 0) {  // rows are much alike
+      const std::size_t likely = encoded_.bytes.size() * static_cast<std::size_t>(piece_.grid.y);
+      piece_.bytes.reserve(std::min(likely + likely / 8, kMostReserved));
     }
     for (std::size_t i = 0; i < digests.size(); ++i) {
       kept.absent_pieces += encoded_.pieces[i].absent ? 1 : 0;
