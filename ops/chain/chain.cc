@@ -159,6 +159,30 @@ Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<s
   return absl::OkStatus();
 }
 
+bool Chain::OnlyMirrors(const DrawKey& key) const {
+  return rows_ != nullptr && rows_->path() == RowMaker::Path::kCopy &&
+         source_extent() == options_.patch && !DrawWindow(key).transpose;
+}
+
+void Chain::RunInPlace(const DrawKey& key, std::span<std::byte> patch,
+                       std::vector<std::byte>& scratch) const {
+  PB_CHECK(OnlyMirrors(key) && patch.size() == patch_bytes());
+  const WindowMap window = DrawWindow(key);
+  const Extent& size = options_.patch;
+  Strided slice{.data = patch.data(),
+                .height = size.y,
+                .width = size.x,
+                .channels = options_.channels,
+                .row_bytes = size.x * options_.channels,
+                .column_bytes = options_.channels,
+                .channel_bytes = 1};
+  scratch.resize(static_cast<std::size_t>(2 * (slice.row_bytes + kStageSlack)));
+  auto* stage = reinterpret_cast<std::uint8_t*>(scratch.data());
+  for (std::int64_t z = 0; z < size.z; ++z, slice.data += size.y * slice.row_bytes) {
+    MirrorInPlace(slice, window, stage);
+  }
+}
+
 void Chain::RunSteps(const ConstTensorView& source, const PatchDraw& draw, std::byte* out,
                      std::vector<std::byte>& scratch) const {
   const PatchTarget target{options_.patch, options_.channels, options_.layout == PatchLayout::kNchw,

@@ -114,6 +114,12 @@ class Chain {
              std::vector<std::byte>& scratch, const ImageColours& colours = {},
              const plan::VolumeFacts* facts = nullptr) const;
 
+  /// Whether Run does nothing to this patch but mirror its source, of uint8 and the same size.
+  bool OnlyMirrors(const DrawKey& key) const;
+  /// Run for such a patch, where it lies: `patch` is its source, contiguous, of patch_bytes().
+  void RunInPlace(const DrawKey& key, std::span<std::byte> patch,
+                  std::vector<std::byte>& scratch) const;
+
   /// The geometry of the patch alone, on labels of its source box: `labels` is (height, width, 1)
   /// uint8 of SourceExtent(), or (depth, height, width, 1), with pixels outside the image already
   /// filled in; `out` receives the patch's pixels, each the nearest label. InvalidArgument when

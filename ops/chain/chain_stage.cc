@@ -114,7 +114,9 @@ void StageRows(const Strided& source, const WindowMap& map, std::int64_t first, 
   }
   for (std::int64_t r = 0; r < count; ++r) {
     std::uint8_t* out = stage + r * stage_row_bytes;
-    if (fast && map.reverse_x) {
+    if (const RowInSource found = FindRow(source, map, first + r); found.row && !found.mirrored) {
+      std::memcpy(out, found.row, static_cast<std::size_t>(map.out_width * source.channels));
+    } else if (fast && map.reverse_x) {
       const PixelPlace last = SourceOf(map, first + r, map.out_width - 1);
       StageMirrored3(Pixel(source, last.y, last.x), map.out_width, out);
     } else {
@@ -127,6 +129,29 @@ RowInSource FindRow(const Strided& source, const WindowMap& map, std::int64_t ro
   if (map.transpose || !ContiguousPixels(source)) return {};
   const PixelPlace place = SourceOf(map, row, map.reverse_x ? map.out_width - 1 : 0);
   return {Pixel(source, place.y, place.x), map.reverse_x};
+}
+
+void MirrorInPlace(const Strided& slice, const WindowMap& map, std::uint8_t* stage) {
+  if (!map.reverse_x && !map.reverse_y) return;
+  const std::int64_t row_bytes = slice.width * slice.channels;
+  const auto stage_row = row_bytes + kStageSlack;
+  const auto put = [&](std::int64_t row, const std::uint8_t* made) {
+    std::memcpy(slice.data + row * slice.row_bytes, made, static_cast<std::size_t>(row_bytes));
+  };
+  // Rows that change places are staged together.
+  const std::int64_t pairs = map.reverse_y ? slice.height / 2 : 0;
+  for (std::int64_t y = 0; y < pairs; ++y) {
+    const std::int64_t opposite = slice.height - 1 - y;
+    StageRows(slice, map, y, 1, stage, stage_row);
+    StageRows(slice, map, opposite, 1, stage + stage_row, stage_row);
+    put(y, stage);
+    put(opposite, stage + stage_row);
+  }
+  if (!map.reverse_x) return;
+  for (std::int64_t y = pairs; y < slice.height - pairs; ++y) {
+    StageRows(slice, map, y, 1, stage, stage_row);
+    put(y, stage);
+  }
 }
 
 }  // namespace patchbay::ops

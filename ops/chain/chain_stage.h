@@ -28,4 +28,8 @@ struct RowInSource {
 };
 RowInSource FindRow(const Strided& source, const WindowMap& map, std::int64_t row);
 
+/// Mirrors the pixels of a slice where they lie, as `map` would, which does not transpose and takes
+/// the whole slice. `stage` has room for two rows of width * channels + kStageSlack bytes.
+void MirrorInPlace(const Strided& slice, const WindowMap& map, std::uint8_t* stage);
+
 }  // namespace patchbay::ops

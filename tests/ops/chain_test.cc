@@ -120,6 +120,54 @@ TEST(Chain, PatchesThatAreNotSquareAreFlippedAndCropped) {
   }
 }
 
+TEST(Chain, MirrorsAPatchWhereItLies) {
+  std::set<std::pair<bool, bool>> seen;
+  for (std::uint64_t ordinal = 0; ordinal < 200; ++ordinal) {
+    ChainOptions options;
+    options.augment = Json::array({Json{{"flip", Json::object()}}});
+    options.patch.y = static_cast<std::int64_t>(1 + ordinal % 7);
+    options.patch.x = static_cast<std::int64_t>(1 + ordinal % 23);
+    options.channels = static_cast<int>(1 + ordinal % 4);
+    options.dtype = DType::kUint8;
+    options.layout = PatchLayout::kNhwc;
+    const auto chain = Chain::Compile(options);
+    ASSERT_TRUE(chain.ok()) << chain.status();
+    const DrawKey key{1, 0, ordinal, 0, DrawStream::kParameters};
+    ASSERT_TRUE(chain->OnlyMirrors(key));
+    const Spaced source = NoiseSource(*chain);
+    std::vector<std::byte> patch = source.Packed(), scratch;
+    chain->RunInPlace(key, patch, scratch);
+    EXPECT_EQ(patch, Ran(*chain, source.view, key)) << ordinal;
+    const WindowMap map = chain->DrawWindow(key);
+    seen.insert({map.reverse_y, map.reverse_x});
+  }
+  EXPECT_EQ(seen.size(), 4);
+}
+
+TEST(Chain, SaysWhereItDoesMoreThanMirror) {
+  const auto only_mirrors = [](const Json& op, DType dtype) {
+    ChainOptions options;
+    options.augment.push_back(op);
+    options.patch = Flat(6, 6);
+    options.dtype = dtype;
+    options.layout = PatchLayout::kNhwc;
+    const auto chain = Chain::Compile(options);
+    EXPECT_TRUE(chain.ok()) << chain.status();
+    int count = 0;
+    for (std::uint64_t ordinal = 0; ordinal < 64; ++ordinal) {
+      count += chain->OnlyMirrors({1, 0, ordinal, 0, DrawStream::kParameters}) ? 1 : 0;
+    }
+    return count;
+  };
+  const Json flip = {{"flip", Json::object()}};
+  EXPECT_EQ(only_mirrors(flip, DType::kUint8), 64);
+  EXPECT_EQ(only_mirrors(flip, DType::kFloat32), 0);
+  EXPECT_EQ(only_mirrors(Normalization(3), DType::kUint8), 0);
+  EXPECT_EQ(only_mirrors({{"crop", {{"margin", {1, 1}}}}}, DType::kUint8), 0);
+  EXPECT_THAT(only_mirrors({{"rotate90", Json::object()}}, DType::kUint8),
+              testing::AllOf(testing::Gt(16), testing::Lt(48)));  // half of them are transposed
+}
+
 TEST(Chain, ACentredCropChangesNothing) {
   ChainOptions options;
   options.patch.y = options.patch.x = 20;

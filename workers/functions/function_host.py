@@ -39,12 +39,29 @@ def described(error, file):
     return f"{text[:3000]} ({os.path.basename(file)}:{lines[-1]})" if lines else text[:3000]
 
 
-class Generators:
-    """One numpy.random.Generator a patch, made when it is asked for: rng[i], or in a loop over image, mask and rng."""
+class Generator:
+    """A numpy.random.Generator that is used again: a new one costs ten times what a new key does."""
 
-    def __init__(self, numpy, seed, epoch, index, ordinals):
-        self._numpy, self._key = numpy, (seed, epoch, index)
-        self._ordinals, self._made = ordinals, {}
+    def __init__(self, numpy):
+        self._bits = numpy.random.Philox(key=0)
+        self._made = numpy.random.Generator(self._bits)
+        self._fresh = self._bits.state
+        words = self._fresh["state"]
+        self._key, self._counter = words["key"], words["counter"]
+
+    def keyed(self, seed, ordinal, epoch, index):
+        self._key[0], self._key[1] = seed, ordinal
+        self._counter[2], self._counter[3] = epoch, index
+        self._bits.state = self._fresh
+        return self._made
+
+
+class Generators:
+    """One numpy.random.Generator a patch, keyed when it is asked for: rng[i], or in a loop over image, mask and rng."""
+
+    def __init__(self, pool, seed, epoch, index, ordinals):
+        self._pool, self._key = pool, (epoch, index)
+        self._seed, self._ordinals, self._made = seed, ordinals, {}
 
     def __len__(self):
         return len(self._ordinals)
@@ -54,10 +71,7 @@ class Generators:
             raise IndexError(i)
         i %= len(self._ordinals)
         if i not in self._made:
-            seed, epoch, index = self._key
-            words = self._numpy.array([seed, self._ordinals[i], 0, 0, epoch, index], "uint64")
-            bits = self._numpy.random.Philox(key=words[:2], counter=words[2:])
-            self._made[i] = self._numpy.random.Generator(bits)
+            self._made[i] = self._pool[i].keyed(self._seed, self._ordinals[i], *self._key)
         return self._made[i]
 
     def __iter__(self):
@@ -94,6 +108,7 @@ class Host:
         self.images = {stage: view(setup[stage]["dtype"], setup[stage]["at"], [count, *shape]) for stage in ("pixels", "values")
                        if setup[stage]["at"] >= 0}
         self.mask = None if setup["mask"] < 0 else view("uint8", setup["mask"], [count, *shape[:-1]])
+        self.generators = [Generator(numpy) for _ in range(count)]
         self.functions = []
         for each, source in zip(setup["functions"], sources):
             if setup["imports_beside"]:
@@ -104,7 +119,7 @@ class Host:
         function = self.functions[index]
         image = self.images[function.stage][:count]
         mask = None if self.mask is None else self.mask[:count]
-        rng = Generators(self.numpy, seed, epoch, index, ordinals[:count])
+        rng = Generators(self.generators, seed, epoch, index, ordinals[:count])
         returned = function.call(image=image, mask=mask, rng=rng, **function.options)
         if returned is None or returned is image:
             return

@@ -111,12 +111,18 @@ Status FunctionBatch::Begin(const FetchedPatch& patch, std::size_t place) {
     const auto mask = std::as_bytes(labels_.mask());
     std::copy(mask.begin(), mask.end(), session.Mask(place).begin());
   }
+  const FunctionStage first = FirstOf(stages);
+  const std::span<std::byte> array = session.Place(first, place);
+  if (stages.CanMakeInPlace(first, patch.spec.key)) {
+    PB_RETURN_IF_ERROR(decoder_.Decode(patch, kImageArray, array));
+    stages.MakeInPlace(patch.spec.key, array, scratch_);
+    return absl::OkStatus();
+  }
   tile_.resize(TileDecoder::TileBytes(context, patch.spec));
   PB_RETURN_IF_ERROR(decoder_.Decode(patch, kImageArray, tile_));
   PB_ASSIGN_OR_RETURN(const Inputs inputs, InputsOf(patch));
-  const FunctionStage first = FirstOf(stages);
   return stages.Make(first, TileDecoder::TileView(context, patch.spec, tile_), inputs.of_patch,
-                     session.Place(first, place), scratch_);
+                     array, scratch_);
 }
 
 Status FunctionBatch::RunStage(FunctionStage stage, std::span<const PatchPtr> patches) {

@@ -38,6 +38,15 @@ class FunctionStages {
   /// for the first one from the source tile.
   Status Make(plan::FunctionStage stage, const ConstTensorView& source, const PatchInput& input,
               std::span<std::byte> out, std::vector<std::byte>& scratch) const;
+  /// Whether the array of the pixels is the source tile, but for flips: MakeInPlace makes it of a
+  /// tile that lies there.
+  bool CanMakeInPlace(plan::FunctionStage stage, const DrawKey& key) const {
+    return stage == plan::FunctionStage::kPixels && pixels_->OnlyMirrors(key);
+  }
+  void MakeInPlace(const DrawKey& key, std::span<std::byte> array,
+                   std::vector<std::byte>& scratch) const {
+    pixels_->RunInPlace(key, array, scratch);
+  }
   /// Makes the finished patch from the array of the last stage.
   Status Finish(const ConstTensorView& source, const PatchInput& input, std::span<std::byte> out,
                 std::vector<std::byte>& scratch) const;
