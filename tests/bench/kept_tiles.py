@@ -6,11 +6,11 @@
 Ingest: MB/s of the slide's file, from command to published store, beside a copy of the file that is synced to disk, in
 turns; --ingest-only takes nothing else, of `keep --no-statistics` alone. Stream: patches/s of 512 x 512
 at random positions from the slide and from each store, float16, flip, normalise, two workers, page cache warm. Rates a core are by the processor
-time that `patchbay usage` charges, and hold on a machine with other work.
+time that `patchbay usage` charges, and hold on a machine with other work. Every round has files of its own, and none is removed before the end: file systems
+are slow to use the places of what was just removed.
 """
 import os
 import pathlib
-import shutil
 import statistics
 import subprocess
 import tempfile
@@ -45,11 +45,9 @@ def main():
         with cluster.running():
             stores = {"slide": options.slide}
             for number in range(options.rounds):
-                (folder / "copy").unlink(missing_ok=True)
-                ingest["copy"].append(size / copy(options.slide, folder / "copy") / 1e6)
+                ingest["copy"].append(size / copy(options.slide, folder / f"copy-{number}") / 1e6)
                 for name, words in codecs.items():
-                    stores[name] = folder / name.replace(",", "").replace(" ", "-")
-                    shutil.rmtree(stores[name], ignore_errors=True)
+                    stores[name] = folder / f"{name.replace(',', '').replace(' ', '-')}-{number}"
                     made, _ = cluster.run("ingest", options.slide, "--out", stores[name], "--codec", *words)
                     ingest[name].append(size / made["seconds"] / 1e6)
                     charged["ingest"].setdefault(name, []).append(size / cluster.core_seconds() / 1e6)

@@ -61,7 +61,8 @@ void PutSeal(std::vector<std::byte>& bytes, std::uint32_t seal) {
 }
 
 /// The shard's file: its chunks, the seal, the index.
-EncodedShard Finish(const ImageStoreSettings& settings, const ShardPlace& place, ShardPiece piece) {
+/// All but the file's digest.
+EncodedShard Close(const ImageStoreSettings& settings, const ShardPlace& place, ShardPiece piece) {
   EncodedShard out;
   out.record.place = place;
   for (const EncodedChunk& chunk : piece.chunks) out.record.chunk_pixels.push_back(chunk.pixels);
@@ -89,8 +90,24 @@ EncodedShard Finish(const ImageStoreSettings& settings, const ShardPlace& place,
   out.bytes.insert(out.bytes.end(), index.begin(), index.end());
   PutChecksum(out.bytes, begin);
   out.record.size_bytes = out.bytes.size();
-  out.record.digest = Sha256Of(std::span<const std::byte>(out.bytes));
   return out;
+}
+
+EncodedShard Finish(const ImageStoreSettings& settings, const ShardPlace& place, ShardPiece piece) {
+  EncodedShard out = Close(settings, place, std::move(piece));
+  if (!out.bytes.empty()) out.record.digest = Sha256Of(std::span<const std::byte>(out.bytes));
+  return out;
+}
+
+Status CheckWhole(const ImageStoreSettings& settings, const Extent& level, const ShardPlace& place,
+                  const ShardPiece& whole) {
+  PB_RETURN_IF_ERROR(CheckPlaceIn(settings, level, place));
+  const ShardPiece chunks = ChunksOf(settings, level, place);
+  if (whole.level == place.level && whole.first == chunks.first && whole.grid == chunks.grid &&
+      whole.chunks.size() == static_cast<std::size_t>(chunks.grid.Pixels())) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument("assemble shard: ", ShardFileName(place), ": chunks are missing");
 }
 
 /// A box of an interleaved view.
@@ -365,13 +382,26 @@ StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const E
 StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const Extent& level,
                                      const ShardPlace& place, ShardPiece whole) {
   PB_RETURN_IF_ERROR(Validate(settings));
-  PB_RETURN_IF_ERROR(CheckPlaceIn(settings, level, place));
-  const ShardPiece chunks = ChunksOf(settings, level, place);
-  if (whole.level != place.level || whole.first != chunks.first || whole.grid != chunks.grid ||
-      whole.chunks.size() != static_cast<std::size_t>(chunks.grid.Pixels())) {
-    return InvalidArgument("assemble shard: ", ShardFileName(place), ": chunks are missing");
-  }
+  PB_RETURN_IF_ERROR(CheckWhole(settings, level, place, whole));
   return Finish(settings, place, std::move(whole));
+}
+
+StatusOr<std::vector<EncodedShard>> AssembleShards(const ImageStoreSettings& settings,
+                                                   std::vector<WholeShard> shards) {
+  PB_RETURN_IF_ERROR(Validate(settings));
+  std::vector<EncodedShard> assembled;
+  std::vector<ByteRows> files;
+  for (WholeShard& shard : shards) {
+    PB_RETURN_IF_ERROR(CheckWhole(settings, shard.level, shard.place, shard.piece));
+    assembled.push_back(Close(settings, shard.place, std::move(shard.piece)));
+    const std::vector<std::byte>& file = assembled.back().bytes;
+    files.push_back({.first = file.data(), .row_bytes = file.size()});
+  }
+  const std::vector<Digest> digests = Sha256OfEach(files);
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    if (!assembled[i].bytes.empty()) assembled[i].record.digest = digests[i];
+  }
+  return assembled;
 }
 
 /// Encodes one row of chunks at a time.

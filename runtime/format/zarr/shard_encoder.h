@@ -114,4 +114,13 @@ StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const E
 StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const Extent& level,
                                      const ShardPlace& place, ShardPiece whole);
 
+struct WholeShard {
+  Extent level;  ///< size of its level
+  ShardPlace place;
+  ShardPiece piece;
+};
+/// The same for several shards, whose files are hashed side by side (Sha256OfEach).
+StatusOr<std::vector<EncodedShard>> AssembleShards(const ImageStoreSettings& settings,
+                                                   std::vector<WholeShard> shards);
+
 }  // namespace patchbay::zarr

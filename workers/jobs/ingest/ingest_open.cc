@@ -18,11 +18,13 @@ namespace patchbay::workers {
 namespace {
 
 constexpr std::size_t kMaxShardTasks = 15'000;
-/// Larger means fewer tasks and more of them waiting for one worker at the end of a slide.
-constexpr std::size_t kShardsPerJoin = 4;
+/// Larger means fewer tasks, which each open the slide, and more of it waiting for one worker at
+/// its end.
+constexpr std::size_t kShardsPerJoin = 4, kShardsPerCopy = 8;
 /// How much longer it takes to make shards than to read them back (measured: about 5).
 constexpr std::uint64_t kMakingPerChecking = 5;
-static_assert(kShardsPerJoin <= kShardsPerCheck);
+static_assert(std::max(kShardsPerJoin, kShardsPerCopy) <= kShardsPerCheck);
+
 /// Shards that must be committed before this one can be made: those that it covers in the finest
 /// level of its column. A shard of that finest level needs the up to four shards that it averages,
 /// or none if its level is from the source.
@@ -53,15 +55,22 @@ std::uint64_t WeightOf(const IngestSlide& slide, const zarr::ShardPlace& place) 
   return weight;
 }
 
+/// Whether the tiles of a level are copied as they are, which waits for disks most of the time.
+bool CopiesTiles(const IngestSlide& slide, int level) {
+  return ColumnOf(slide, level).finest == level && slide.settings.KeepsTiles() &&
+         slide.settings.no_statistics;
+}
+
 /// How many shards from `first` on go into one task: one where pixels are decoded or encoded; some,
 /// of one level, where encoded chunks are joined or tiles copied.
 std::size_t CountTogether(const IngestSlide& slide, const std::vector<zarr::ShardPlace>& places,
                           std::size_t first) {
   const int level = places[first].level;
-  if (ColumnOf(slide, level).finest == level && !slide.settings.no_statistics) return 1;
+  const bool joins = ColumnOf(slide, level).finest != level;
+  if (!joins && !CopiesTiles(slide, level)) return 1;
+  const std::size_t most = joins ? kShardsPerJoin : kShardsPerCopy;
   std::size_t count = 1;
-  while (count < kShardsPerJoin && first + count < places.size() &&
-         places[first + count].level == level) {
+  while (count < most && first + count < places.size() && places[first + count].level == level) {
     ++count;
   }
   return count;
@@ -109,7 +118,7 @@ class TasksOfSlide {
                                           StrCat("level ", place.level, " shard ", place.at.y, ",",
                                                  place.at.x, count > 1 ? " and on" : ""),
                                           PayloadOf(first, count));
-    if (joins) task.resources.cpu_millis = kEndingCpuMillis;
+    if (joins || CopiesTiles(slide_, place.level)) task.resources.cpu_millis = kEndingCpuMillis;
     task.resources.memory_bytes = memory_bytes_;
     std::set<std::uint32_t> parents;
     task.weight = 0;

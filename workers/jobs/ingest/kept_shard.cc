@@ -6,7 +6,6 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/format/tiles/self_contained_jpeg.h"
-#include "runtime/format/zarr/shard_encoder.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
@@ -38,8 +37,7 @@ class ShardOfTiles {
       PB_RETURN_IF_ERROR(StepOf(context_));
     }
     kept.colours = colours_.Take();
-    PB_ASSIGN_OR_RETURN(kept.shard,
-                        zarr::AssembleShard(slide_.store, level_.size, place, std::move(piece_)));
+    kept.shard = {level_.size, place, std::move(piece_)};
     return kept;
   }
 

@@ -4,13 +4,13 @@
 #include <cstdint>
 
 #include "ops/stain_normalize/stain_histogram.h"
-#include "runtime/format/zarr/image_store.h"
+#include "runtime/format/zarr/shard_encoder.h"
 #include "workers/jobs/ingest/ingest_slide.h"
 
 namespace patchbay::workers {
 
 struct KeptShard {
-  zarr::EncodedShard shard;
+  zarr::WholeShard shard;
   ops::StainHistogram colours;  ///< level 0's; empty without statistics
   std::uint64_t absent_pieces = 0;
 };

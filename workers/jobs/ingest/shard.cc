@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ops/stain_normalize/stain_histogram.h"
 #include "runtime/core/strings.h"
@@ -274,22 +278,21 @@ struct ShardSidecars {
 /// Content first, then the names of the files, the record's last: after success all of it survives
 /// a power cut. A record without its files, which a cut in between may leave, is no committed
 /// shard. Returns the SHA-256 of the record's text.
-StatusOr<Digest> CommitShard(TaskContext& context, const IngestTask& task,
+StatusOr<Digest> CommitShard(TaskContext& context, const IngestTask& task, const LeaseFolder& lease,
                              const zarr::EncodedShard& shard, const ShardSidecars& sidecars) {
-  PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, task.Staging()));
   const std::string target = StrCat(task.Store(), "/", zarr::ShardFileName(shard.record.place));
   const std::string record_path = task.Record(RecordName(shard.record.place));
   const bool has_file = shard.record.size_bytes > 0;
   // Tiles that are copied wait for the disk alone: their check takes them from memory.
   const Pages pages = task.settings.KeepsTiles() ? Pages::kKept : Pages::kNone;
-  if (has_file) PB_RETURN_IF_ERROR(lease->Put(context, target, shard.bytes, 0644, pages));
+  if (has_file) PB_RETURN_IF_ERROR(lease.Put(context, target, shard.bytes, 0644, pages));
   context.AddProgress();
   if (!sidecars.colours.empty()) {
     PB_RETURN_IF_ERROR(
-        lease->Put(context, task.Colours(RecordName(shard.record.place)), sidecars.colours, 0600));
+        lease.Put(context, task.Colours(RecordName(shard.record.place)), sidecars.colours, 0600));
     PB_RETURN_IF_ERROR(SyncDirectory(context.allowed, task.Staging() + "/colours"));
   }
-  PB_RETURN_IF_ERROR(lease->Put(context, record_path, AsBytes(sidecars.record), 0600));
+  PB_RETURN_IF_ERROR(lease.Put(context, record_path, AsBytes(sidecars.record), 0600));
   PB_RETURN_IF_ERROR(
       SyncDirectory(context.allowed, std::filesystem::path(record_path).parent_path().string()));
   if (has_file) {
@@ -303,9 +306,11 @@ StatusOr<Digest> CommitShard(TaskContext& context, const IngestTask& task,
 /// One zarr shard that is made and committed.
 class ShardInWork {
  public:
-  ShardInWork(TaskContext& context, const IngestSlide& slide, const zarr::ShardPlace& place)
+  ShardInWork(TaskContext& context, const IngestSlide& slide, const LeaseFolder& lease,
+              const zarr::ShardPlace& place)
       : context_(context),
         slide_(slide),
+        lease_(lease),
         place_(place),
         column_(ColumnOf(slide, place.level)),
         reader_(context, slide),
@@ -330,7 +335,7 @@ class ShardInWork {
   }
 
   /// The shard made of the slide's tiles.
-  StatusOr<zarr::EncodedShard> Keep() {
+  StatusOr<zarr::WholeShard> Keep() {
     PB_ASSIGN_OR_RETURN(KeptShard kept, KeepShard(context_, slide_, place_));
     colours_ = std::move(kept.colours);
     absent_pieces_ = kept.absent_pieces;
@@ -353,7 +358,7 @@ class ShardInWork {
       record.colours = Sha256Of(sidecars.colours);
     }
     sidecars.record = DumpJson(JsonOf(record));
-    return CommitShard(context_, slide_, shard, sidecars);
+    return CommitShard(context_, slide_, lease_, shard, sidecars);
   }
 
   /// Once it is committed: of a column's finest level there are none.
@@ -407,6 +412,7 @@ class ShardInWork {
 
   TaskContext& context_;
   const IngestSlide& slide_;
+  const LeaseFolder& lease_;
   const zarr::ShardPlace place_;
   const LevelColumn column_;
   LevelReader reader_;
@@ -424,40 +430,120 @@ TaskOutput OutputOf(const IngestSlide& slide, MadeShards made, std::int64_t raw_
   return output;
 }
 
-/// While the disk takes the first shards, the next are made.
-StatusOr<TaskOutput> CommitBeside(TaskContext& context, const ShardRequest& request,
-                                  StatusOr<zarr::EncodedShard> (ShardInWork::*make)()) {
-  std::vector<std::future<StatusOr<Digest>>> committing;
-  std::int64_t raw_pixels = 0;
-  for (const zarr::ShardPlace& place : request.places) {
-    context.AddProgress();
-    PB_RETURN_IF_ERROR(context.CheckCancelled());
-    PB_ASSIGN_OR_RETURN(const auto adopted, AdoptShard(context, request.slide, place));
-    if (adopted) {
-      committing.push_back(std::async(std::launch::deferred,
-                                      [record = *adopted] { return StatusOr<Digest>(record); }));
-      continue;
-    }
-    auto shard = std::make_shared<ShardInWork>(context, request.slide, place);
-    PB_ASSIGN_OR_RETURN(zarr::EncodedShard made, (*shard.*make)());
-    raw_pixels += shard->raw_pixels();
-    auto commit = [shard, bytes = std::move(made)]() {
+/// Commits of shards beside the making of the next ones, in the order of the task's places.
+class CommitsBeside {
+ public:
+  Status Adopt(const Digest& record) {
+    under_way_.push_back(
+        std::async(std::launch::deferred, [record] { return StatusOr<Digest>(record); }));
+    return absl::OkStatus();
+  }
+
+  /// Waits for the oldest where many are under way.
+  Status Add(std::shared_ptr<ShardInWork> shard, zarr::EncodedShard made) {
+    if (under_way_.size() >= kMostUnderWay) PB_RETURN_IF_ERROR(AwaitOldest());
+    raw_pixels_ += shard->raw_pixels();
+    auto commit = [shard = std::move(shard), bytes = std::move(made)]() {
       StatusOr<Digest> committed = shard->Commit(bytes);
       if (committed.ok()) shard->RemovePieces();
       return committed;
     };
-    committing.push_back(std::async(kBesideIfPossible, Metered(std::move(commit))));
+    under_way_.push_back(std::async(kBesideIfPossible, Metered(std::move(commit))));
+    return absl::OkStatus();
   }
-  std::vector<Digest> done;
-  for (auto& future : committing) {
-    PB_ASSIGN_OR_RETURN(const Digest committed, future.get());
-    done.push_back(committed);
+
+  /// Once all are committed.
+  StatusOr<TaskOutput> Finish(const IngestSlide& slide) {
+    while (!under_way_.empty()) PB_RETURN_IF_ERROR(AwaitOldest());
+    return OutputOf(slide, {std::move(done_)}, raw_pixels_);
   }
-  return OutputOf(request.slide, {std::move(done)}, raw_pixels);
+
+ private:
+  /// Each holds a shard's bytes. More hide more of the disk's latency.
+  static constexpr std::size_t kMostUnderWay = 4;
+
+  Status AwaitOldest() {
+    PB_ASSIGN_OR_RETURN(const Digest record, under_way_.front().get());
+    under_way_.pop_front();
+    done_.push_back(record);
+    return absl::OkStatus();
+  }
+
+  std::deque<std::future<StatusOr<Digest>>> under_way_;
+  std::vector<Digest> done_;
+  std::int64_t raw_pixels_ = 0;
+};
+
+/// Shards of the slide's tiles. Their files are hashed two at a time.
+class KeptShards {
+ public:
+  KeptShards(const IngestSlide& slide, CommitsBeside& commits) : slide_(slide), commits_(commits) {}
+
+  Status Add(std::shared_ptr<ShardInWork> shard) {
+    PB_ASSIGN_OR_RETURN(wholes_.emplace_back(), shard->Keep());
+    shards_.push_back(std::move(shard));
+    return wholes_.size() < 2 ? absl::OkStatus() : Flush();
+  }
+
+  Status Flush() {
+    PB_ASSIGN_OR_RETURN(auto made, zarr::AssembleShards(slide_.store, std::exchange(wholes_, {})));
+    const auto shards = std::exchange(shards_, {});
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      PB_RETURN_IF_ERROR(commits_.Add(shards[i], std::move(made[i])));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const IngestSlide& slide_;
+  CommitsBeside& commits_;
+  std::vector<std::shared_ptr<ShardInWork>> shards_;
+  std::vector<zarr::WholeShard> wholes_;
+};
+
+/// In the order of places: `adopt` gets the record of a shard that an earlier lease committed,
+/// `make` any other shard.
+Status ForEachShard(TaskContext& context, const ShardRequest& request, const LeaseFolder& lease,
+                    const std::function<Status(const Digest&)>& adopt,
+                    const std::function<Status(std::shared_ptr<ShardInWork>)>& make) {
+  for (const zarr::ShardPlace& place : request.places) {
+    PB_RETURN_IF_ERROR(StepOf(context));
+    PB_ASSIGN_OR_RETURN(const auto adopted, AdoptShard(context, request.slide, place));
+    PB_RETURN_IF_ERROR(
+        adopted ? adopt(*adopted)
+                : make(std::make_shared<ShardInWork>(context, request.slide, lease, place)));
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<TaskOutput> KeepShards(TaskContext& context, const ShardRequest& request,
+                                const LeaseFolder& lease) {
+  CommitsBeside commits;
+  KeptShards kept(request.slide, commits);
+  const auto adopt = [&](const Digest& record) {
+    PB_RETURN_IF_ERROR(kept.Flush());
+    return commits.Adopt(record);
+  };
+  PB_RETURN_IF_ERROR(ForEachShard(context, request, lease, adopt,
+                                  [&](auto shard) { return kept.Add(std::move(shard)); }));
+  PB_RETURN_IF_ERROR(kept.Flush());
+  return commits.Finish(request.slide);
+}
+
+StatusOr<TaskOutput> JoinShards(TaskContext& context, const ShardRequest& request,
+                                const LeaseFolder& lease) {
+  CommitsBeside commits;
+  const auto adopt = [&](const Digest& record) { return commits.Adopt(record); };
+  PB_RETURN_IF_ERROR(ForEachShard(context, request, lease, adopt, [&](auto shard) -> Status {
+    PB_ASSIGN_OR_RETURN(zarr::EncodedShard joined, shard->Join());
+    return commits.Add(std::move(shard), std::move(joined));
+  }));
+  return commits.Finish(request.slide);
 }
 
 /// One shard after another, from pixels.
-StatusOr<TaskOutput> MakeShards(TaskContext& context, const ShardRequest& request) {
+StatusOr<TaskOutput> MakeShards(TaskContext& context, const ShardRequest& request,
+                                const LeaseFolder& lease) {
   std::vector<Digest> done;
   std::int64_t raw_pixels = 0;
   for (const zarr::ShardPlace& place : request.places) {
@@ -467,7 +553,7 @@ StatusOr<TaskOutput> MakeShards(TaskContext& context, const ShardRequest& reques
       done.push_back(*adopted);
       continue;
     }
-    ShardInWork shard(context, request.slide, place);
+    ShardInWork shard(context, request.slide, lease, place);
     PB_ASSIGN_OR_RETURN(const Digest committed, shard.Make());
     done.push_back(committed);
     raw_pixels += shard.raw_pixels();
@@ -479,17 +565,17 @@ StatusOr<TaskOutput> MakeShards(TaskContext& context, const ShardRequest& reques
 
 StatusOr<TaskOutput> RunIngestShard(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const ShardRequest request, OpenShardRequest(context));
-  if (request.slide.settings.KeepsTiles()) {
-    return CommitBeside(context, request, &ShardInWork::Keep);
-  }
-  auto output = MakeShards(context, request);
+  PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, request.slide.Staging()));
+  if (request.slide.settings.KeepsTiles()) return KeepShards(context, request, *lease);
+  auto output = MakeShards(context, request, *lease);
   if (output.ok()) return output;
   return NamingTile(request.slide, output.status());
 }
 
 StatusOr<TaskOutput> RunIngestJoin(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const ShardRequest request, OpenShardRequest(context));
-  return CommitBeside(context, request, &ShardInWork::Join);
+  PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, request.slide.Staging()));
+  return JoinShards(context, request, *lease);
 }
 
 }  // namespace patchbay::workers

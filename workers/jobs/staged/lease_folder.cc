@@ -1,6 +1,5 @@
 #include "workers/jobs/staged/lease_folder.h"
 
-#include <atomic>
 #include <filesystem>
 
 #include "runtime/core/hash.h"
@@ -46,7 +45,7 @@ LeaseFolder::~LeaseFolder() { RemoveTree(allowed_, path_).IgnoreError(); }
 
 Status LeaseFolder::Put(const TaskContext& context, const std::string& target,
                         std::span<const std::byte> bytes, unsigned mode, Pages pages) const {
-  const std::string written = File("file");
+  const std::string written = File(StrCat("file-", files_.fetch_add(1)));
   PB_RETURN_IF_ERROR(CreateFileDirectly(allowed_, written, bytes, mode, pages));
   PB_RETURN_IF_ERROR(MakeFoldersBelow(context, ParentOf(path_), ParentOf(target)));
   PB_RETURN_IF_ERROR(Step(context));

@@ -2,7 +2,9 @@
 // place by a rename, so that no lease sees another's half-written ones.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,7 +31,7 @@ class LeaseFolder {
   std::string File(std::string_view name) const { return StrCat(path_, "/", name); }
 
   /// Makes a file of durable bytes and gives it its place, whose folder is made too. The name is
-  /// durable once that folder is synced.
+  /// durable once that folder is synced. Any thread.
   Status Put(const TaskContext& context, const std::string& target,
              std::span<const std::byte> bytes, unsigned mode, Pages pages = Pages::kNone) const;
 
@@ -38,6 +40,7 @@ class LeaseFolder {
       : allowed_(std::move(allowed)), path_(std::move(path)) {}
   const Folders allowed_;
   const std::string path_;
+  mutable std::atomic<std::uint64_t> files_ = 0;  ///< that were begun
 };
 
 }  // namespace patchbay::workers

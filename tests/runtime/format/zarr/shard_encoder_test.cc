@@ -143,6 +143,36 @@ TEST(ShardEncoder, ChunksThatDoNotDivideAndVeryLargeShardsHaveNoCoarserLevels) {
   EXPECT_EQ(CoarserLevels(settings), 0);
 }
 
+TEST(ShardEncoder, ShardsThatAreAssembledTogetherAreThoseAssembledAlone) {
+  const ImageStoreSettings settings = SmallSettings();
+  const Extent level = Flat(256, 256);
+  std::vector<WholeShard> shards;
+  std::vector<EncodedShard> alone;
+  for (std::int64_t x = 0; x < 3; ++x) {
+    const ShardPlace place{0, {0, x % 2, x / 2}};
+    ShardPiece piece = ChunksOf(settings, level, place);
+    const std::vector<std::byte> tile(static_cast<std::size_t>(100 * x + 1), std::byte{7});
+    for (std::int64_t i = 0; i < piece.grid.Pixels(); ++i) {
+      // The third shard is empty.
+      AppendEncoded(x == 2 ? std::span<const std::byte>() : tile, Sha256Of("tile"), piece);
+    }
+    const auto one = AssembleShard(settings, level, place, piece);
+    ASSERT_TRUE(one.ok()) << one.status();
+    alone.push_back(*one);
+    shards.push_back({level, place, std::move(piece)});
+  }
+  const auto together = AssembleShards(settings, shards);
+  ASSERT_TRUE(together.ok()) << together.status();
+  ASSERT_EQ(together->size(), 3);
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    EXPECT_EQ((*together)[i].bytes, alone[i].bytes);
+    EXPECT_EQ((*together)[i].record, alone[i].record);
+  }
+  EXPECT_EQ((*together)[2].record.size_bytes, 0);
+  shards[1].piece.chunks.pop_back();
+  EXPECT_TRUE(absl::IsInvalidArgument(AssembleShards(settings, shards).status()));
+}
+
 TEST(ShardEncoder, MissingChunksAndWrongSizesAreRefused) {
   const ImageStoreSettings settings = SmallSettings();
   const TestImage image = MakeImage(DType::kUint8, 256, 256, 3, 2);
