@@ -83,6 +83,7 @@ Status KeepLockedRows(const plan::RunLock& lock, plan::CohortTable& table) {
     }
     std::vector<std::string> columns = lock.keys.columns;
     if (image.cells.contains(plan::kMppColumn)) columns.emplace_back(plan::kMppColumn);
+    columns.insert(columns.end(), {kFocalPlaneColumn, kOpticalPathColumn});
     for (const std::string& column : columns) {
       const auto locked = image.cells.find(column);
       const std::string cell = locked == image.cells.end() ? "" : locked->second;

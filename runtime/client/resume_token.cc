@@ -73,7 +73,7 @@ const std::vector<Section>& Sections() {
        false,
        true},
       {"its numbers of ct_normalize (of the config, or the lock)", {kForeground}},
-      {"its images", {"images", "channels", "dtype"}},
+      {"its images", {"images", "channels", "dtype", "choices"}},
       {"its labels", {"labels"}},
       {"its places of tissue and classes", {"places"}, true},
       {"its columns of sampling.weight_by", {"groups"}, true},

@@ -342,6 +342,13 @@ Status TakeColumn(StatusOr<std::vector<T>> column, Member plan::PlannedRow::*mem
   return absl::OkStatus();
 }
 
+/// Takes the parts of slides that the table's rows choose: also a lock opens them.
+Status TakeParts(RunFile& run) {
+  if (!run.table) return absl::OkStatus();
+  return TakeColumn(plan::SlideChoicesOf(*run.table, NumbersOf(run)), &plan::PlannedRow::choice,
+                    run);
+}
+
 /// Takes the table's other columns that the config names, and the table of places.
 Status TakeColumns(RunFile& run) {
   if (run.config.positions == plan::Positions::kListed) PB_RETURN_IF_ERROR(TakePositions(run));
@@ -548,6 +555,7 @@ StatusOr<RunFile> ReadRun(const RunSource& source) {
     PB_ASSIGN_OR_RETURN(run.lock, ReadLock(source.file, run.lock_keys));
   }
   PB_RETURN_IF_ERROR(FindImages(source, run));
+  PB_RETURN_IF_ERROR(TakeParts(run));
   if (source.for_lock) PB_RETURN_IF_ERROR(TakePlaces(run));
   StatusOr<plan::RunConfig> config = plan::ForSplit(run.config, source.split, source.augment);
   if (!config.ok()) return run.Locate(config.status());

@@ -154,7 +154,7 @@ class DicomSlides(harness.Case):
         (self.folder / "stack/b.dcm").write_bytes(instance(1, 2, planes=(0, 1)))
         slide = self.folder / "stack/a.dcm"
         said = self.command("inspect", slide)
-        self.assertIn("focal planes at 0, 1.5 um: `patchbay ingest TABLE` takes the one that its column focal_plane names", said.stderr)
+        self.assertIn("focal planes at 0, 1.5 um: a table of slides chooses one by its column focal_plane", said.stderr)
         table, ingest = self.folder / "t.csv", ("ingest", "t.csv", "--out", "stores", "--chunk", 256, "--codec", "lz4", "--keep-names")
         for cell, why in (("x", "t.csv:2: column 'focal_plane': 'x': not the height of a focal plane in um"),
                           ("7", "no focal plane at 7 um; it has 0, 1.5 um")):
@@ -176,6 +176,37 @@ class DicomSlides(harness.Case):
         self.assertTrue(self.json(*ingest)["stores"][0]["already_there"])
         table.write_text("path,focal_plane\nstack/a.dcm,0\n")
         self.assertIn("with other settings (focal_plane was 1.5, now 0", self.command(*ingest).stderr)
+
+    def test_a_stream_takes_the_focal_plane_that_the_table_chooses(self):
+        for name, planes in (("stack", (0, 1)), ("lower", (0,)), ("upper", (1,))):
+            (self.folder / name).mkdir()
+            (self.folder / name / "a.dcm").write_bytes(instance(0, 1, planes=planes))
+        table, run = self.folder / "t.csv", self.run_file("t.csv", patch=96)
+        table.write_text("path\nstack/a.dcm\n")
+        refused = self.command("stream", run, "--digest")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("stack/a.dcm: instance 1: frame 17 lies where another does: focal planes at 0, 1.5 um: a table of slides "
+                      "chooses one by its column focal_plane", refused.stderr)
+        plans = set()
+        for cell, plane in (("0", "lower"), ("1.5", "upper")):
+            table.write_text(f"path,focal_plane\nstack/a.dcm,{cell}\n")
+            run = self.run_file("t.csv", patch=96)
+            self.assertEqual(self.json("stream", run, "--digest")["digest"], self.digest(self.folder / plane / "a.dcm"))
+            checked = self.json("config", "check", self.run_file("t.csv", patch=96))
+            plans.add(checked["plan_digest"])
+            (chosen,) = checked["skipped"]["parts_chosen"]
+            self.assertEqual(chosen["reason"], f"focal plane at {cell} um")
+        self.assertEqual(len(plans), 2)
+        self.assertIn("stack/a.dcm: by the table focal plane at 1.5 um\n", self.command("stream", run).stderr)
+        self.json("lock", run)
+        self.json("stream", run, "--digest")
+        table.write_text("path,focal_plane\nstack/a.dcm,0\n")
+        self.assertIn("t.csv:2: column 'focal_plane': it is '0', '1.5' in the run's lock", self.command("stream", run).stderr)
+        (self.folder / "run.lock").unlink()
+        for cell, why in (("7", "column 'focal_plane': no focal plane at 7 um; it has 0, 1.5 um"),
+                          ("top", "t.csv:2: column 'focal_plane': 'top': not the height of a focal plane in um")):
+            table.write_text(f"path,focal_plane\nstack/a.dcm,{cell}\n")
+            self.assertIn(why, self.command("stream", run).stderr)
 
     def test_instances_that_are_no_slide_are_refused_by_name(self):
         folder = self.series("slides")

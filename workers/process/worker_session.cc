@@ -13,6 +13,7 @@
 #include "runtime/model/plan/byte_versions.h"
 #include "workers/access/subject_table.h"
 #include "workers/process/child_process.h"
+#include "workers/sources/dicom_slide.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -51,13 +52,14 @@ WorkerSession::WorkerSession(control::EventLoop& loop, const WorkerOptions& opti
 WorkerSession::~WorkerSession() = default;
 
 Status WorkerSession::Start() {
-  images_ = std::make_unique<ImageCache>(options_.image_bytes_max,
-                                         [caches = ReadCaches::Of(options_.read_caches)](
-                                             const Folders& allowed, const std::string& path) {
-                                           auto image = OpenImage(allowed, path, caches);
-                                           if (image.ok()) (*image)->KeepToTiles();
-                                           return image;
-                                         });
+  images_ = std::make_unique<ImageCache>(
+      options_.image_bytes_max,
+      [caches = ReadCaches::Of(options_.read_caches)](
+          const Folders& allowed, const std::string& path, const SlideChoice& choice) {
+        auto image = OpenChosenSlide(allowed, path, choice, caches);
+        if (image.ok()) (*image)->KeepToTiles();
+        return image;
+      });
   delivery_ = std::make_unique<TrainerDelivery>(options_.delivery);
   const std::string gpu_uuid = options_.delivery.gpu_uuid;
   PatchMakerFactory makers = [gpu_uuid, functions = options_.tasks.functions](

@@ -69,9 +69,7 @@ std::string Both(const DicomInstance& a, const DicomInstance& b) {
 }
 
 constexpr std::size_t kMaxFocalNamed = 16;
-/// Heights that differ by less are one focal plane, um: files state them as decimal numbers.
-constexpr double kSameFocalUm = 1e-3;
-constexpr std::string_view kHowToChoose = "`patchbay ingest TABLE` takes the one that its column ";
+constexpr std::string_view kHowToChoose = "a table of slides chooses one by its column ";
 
 /// Heights of focal planes, the lowest kMaxFocalNamed of them.
 class Heights {
@@ -105,8 +103,7 @@ class Heights {
 /// ": focal planes at 0, 1.5 um", and how one is chosen; "" where there is one.
 std::string FocalPlanesText(const Heights& heights) {
   if (heights.size() < 2) return "";
-  return StrCat(": focal planes at ", heights.ToString(), ": ", kHowToChoose, kFocalPlaneColumn,
-                " names");
+  return StrCat(": focal planes at ", heights.ToString(), ": ", kHowToChoose, kFocalPlaneColumn);
 }
 
 /// Focal planes of a level of TILED_FULL, as stated, or by how often its frames cover it.
@@ -437,7 +434,7 @@ StatusOr<OpticalPaths> PathsOf(const std::vector<LevelInstances>& levels) {
   return Unimplemented("instance ", FirstOf(levels.front()).number, ": ", paths.size(),
                        " optical paths (0048,0105) of ", samples,
                        " samples (0028,0002): one, or several of one sample, are read: ",
-                       kHowToChoose, kOpticalPathColumn, " names");
+                       kHowToChoose, kOpticalPathColumn);
 }
 
 /// Descriptions ("DAPI"), or identifiers where not all are described; none for one path.
@@ -560,11 +557,10 @@ StatusOr<std::unique_ptr<ImageSource>> OpenDicomSlide(const Folders& allowed,
 
 StatusOr<std::unique_ptr<ImageSource>> OpenChosenSlide(const Folders& allowed,
                                                        const std::string& path,
-                                                       const SlideChoice& choice) {
-  if (!choice.IsMade()) return OpenImage(allowed, path);
-  if (DicomSlideNameOf(allowed, path)) {
-    return OpenDicomSlide(allowed, path, ReadCaches::ForOneImage(), choice);
-  }
+                                                       const SlideChoice& choice,
+                                                       const ReadCaches& caches) {
+  if (!choice.IsMade()) return OpenImage(allowed, path, caches);
+  if (DicomSlideNameOf(allowed, path)) return OpenDicomSlide(allowed, path, caches, choice);
   return ErrorAbout(absl::StatusCode::kInvalidArgument, "open slide", path,
                     StrCat("columns '", kFocalPlaneColumn, "' and '", kOpticalPathColumn,
                            "': it is no DICOM slide: leave the cells empty"));

@@ -37,8 +37,8 @@ StatusOr<std::unique_ptr<ImageSource>> OpenDicomSlide(const Folders& allowed,
                                                       const SlideChoice& choice = {});
 
 /// OpenImage, or with a choice OpenDicomSlide. InvalidArgument for a choice of other images.
-StatusOr<std::unique_ptr<ImageSource>> OpenChosenSlide(const Folders& allowed,
-                                                       const std::string& path,
-                                                       const SlideChoice& choice);
+StatusOr<std::unique_ptr<ImageSource>> OpenChosenSlide(
+    const Folders& allowed, const std::string& path, const SlideChoice& choice,
+    const ReadCaches& caches = ReadCaches::ForOneImage());
 
 }  // namespace patchbay::workers

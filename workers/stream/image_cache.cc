@@ -12,11 +12,12 @@ std::string KeyOf(const std::string& path, const std::string& stamp) { return st
 StatusOr<std::shared_ptr<const ImageSource>> ImageCache::Get(const Folders& allowed,
                                                              const std::string& path,
                                                              const std::string& stamp,
-                                                             const ImageCheck& check) {
+                                                             const ImageCheck& check,
+                                                             const SlideChoice& choice) {
   const std::string key = KeyOf(path, stamp);
   if (auto image = Find(key)) return image;
   if (check) PB_RETURN_IF_ERROR(check(nullptr));
-  PB_ASSIGN_OR_RETURN(std::unique_ptr<ImageSource> opened, open_(allowed, path));
+  PB_ASSIGN_OR_RETURN(std::unique_ptr<ImageSource> opened, open_(allowed, path, choice));
   if (check) PB_RETURN_IF_ERROR(check(opened.get()));
   return Keep(key, std::move(opened));
 }

@@ -10,14 +10,15 @@
 
 #include "runtime/core/lru_cache.h"
 #include "runtime/core/status.h"
+#include "runtime/model/source/slide_choice.h"
 #include "runtime/os/folders.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
 
-/// Opens an image; OpenImage outside tests.
-using ImageOpener = std::function<StatusOr<std::unique_ptr<ImageSource>>(const Folders& allowed,
-                                                                         const std::string& path)>;
+/// Opens an image; OpenChosenSlide outside tests.
+using ImageOpener = std::function<StatusOr<std::unique_ptr<ImageSource>>(
+    const Folders& allowed, const std::string& path, const SlideChoice& choice)>;
 
 /// Checks that the file at the path is the wanted one; `opened` is null before it is opened.
 using ImageCheck = std::function<Status(ImageSource* opened)>;
@@ -37,10 +38,12 @@ class ImageCache {
   /// The image at a canonical path. Opens without holding the lock. `stamp` distinguishes contents
   /// of one path: an image opened under another stamp is not returned. It must therefore also name
   /// the folders of `allowed`. `check`, if given, must hold before the image is opened (null) and
-  /// after; an image that is open already is not checked again.
+  /// after; an image that is open already is not checked again. `stamp` also tells parts of a slide
+  /// apart.
   StatusOr<std::shared_ptr<const ImageSource>> Get(const Folders& allowed, const std::string& path,
                                                    const std::string& stamp = {},
-                                                   const ImageCheck& check = {});
+                                                   const ImageCheck& check = {},
+                                                   const SlideChoice& choice = {});
 
   /// Drops `image`, so that the next Get opens the file anew. Does nothing if another Get has
   /// replaced it.

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "ops/icc_to_srgb/icc_lookup.h"
-#include "runtime/format/json/json.h"
+#include "runtime/format/json/described.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "workers/access/stamps.h"
 #include "workers/access/subject_table.h"
@@ -75,9 +75,10 @@ StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Image(std::uint32_t 
   PB_ASSIGN_OR_RETURN(const std::string path, CheckedPath(index));
   PB_ASSIGN_OR_RETURN(
       std::shared_ptr<const ImageSource> image,
-      images_.Get(allowed_, path, ImageStamp(index, path), [&](ImageSource* opened) {
-        return CheckUnchanged(index, path, opened, after_file);
-      }));
+      images_.Get(
+          allowed_, path, ImageStamp(index, path),
+          [&](ImageSource* opened) { return CheckUnchanged(index, path, opened, after_file); },
+          plan_.images()[index].choice));
   PB_RETURN_IF_ERROR(CheckAsPlanned(index, image->layout()));
   return image;
 }
@@ -119,8 +120,10 @@ void StreamContext::ForgetLabels(std::uint32_t index, std::size_t set, const Ima
 /// for images of many files without a list of their digests but that they were not touched since
 /// they were opened: each stream opens them itself.
 std::string StreamContext::ImageStamp(std::uint32_t index, const std::string& path) const {
-  const std::string& stamp = where_.stamps[index];
   const plan::PlannedImage& planned = plan_.images()[index];
+  const SlideChoice& part = planned.choice;
+  const std::string stamp =
+      where_.stamps[index] + (part.IsMade() ? StrCat("|", DumpJson(JsonOf(part))) : "");
   if (stamp.empty()) return StampBelow(path, planned.digest.Hex());
   const bool is_shared = planned.kind != kStoreKind && !planned.kind.starts_with(kOpenSlideKind);
   return StampBelow(path, is_shared ? stamp : StrCat(stamp, "|", stream_));

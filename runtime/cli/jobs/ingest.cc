@@ -20,7 +20,6 @@
 #include "runtime/format/json/described.h"
 #include "runtime/model/jobs/ingest_settings.h"
 #include "runtime/model/plan/cohort_table.h"
-#include "runtime/model/source/channel_names.h"
 #include "runtime/model/source/repair.h"
 #include "runtime/model/source/series_path.h"
 #include "runtime/model/source/slide_choice.h"
@@ -59,18 +58,6 @@ std::string PathOf(const plan::CohortTable& table, const plan::CohortRow& row,
                    const std::string& folder) {
   const std::string& listed = table.Cell(row, "path");
   return listed.front() == '/' ? listed : folder + listed;
-}
-
-/// The cells that choose a part of a DICOM slide.
-StatusOr<SlideChoice> ChoiceOf(const plan::CohortTable& table, const plan::CohortRow& row) {
-  const auto focal_plane = ParseFocalPlane(table.Cell(row, kFocalPlaneColumn));
-  if (!focal_plane.ok()) {
-    return table.Wrong(row, kFocalPlaneColumn, MessageOf(focal_plane.status()));
-  }
-  const std::string& path = table.Cell(row, kOpticalPathColumn);
-  const Status named = path.empty() ? absl::OkStatus() : CheckChannelName(path);
-  if (!named.ok()) return table.Wrong(row, kOpticalPathColumn, MessageOf(named));
-  return SlideChoice{*focal_plane, path};
 }
 
 Status AddChannels(const plan::CohortTable& table, const std::vector<const plan::CohortRow*>& rows,
@@ -152,7 +139,7 @@ StatusOr<Sources> SourcesOf(const std::vector<std::string>& sources,
     PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(slide));
     if (!modality.empty()) slides.modalities[absolute] = modality;
     if (!repair.empty()) slides.repairs[absolute] = repair;
-    PB_ASSIGN_OR_RETURN(const SlideChoice choice, ChoiceOf(table, row));
+    PB_ASSIGN_OR_RETURN(const SlideChoice choice, plan::SlideChoiceOf(table, row));
     if (choice.IsMade()) slides.choices[absolute] = choice;
   }
   PB_RETURN_IF_ERROR(AddChannels(table, taken, folder, slides));

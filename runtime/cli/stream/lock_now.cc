@@ -48,7 +48,9 @@ plan::LockedImage ImageOf(const client::RunFile& run, std::size_t number,
   const plan::CohortRow& row = run.RowOf(number);
   image.slide_id = row.slide_id;
   image.places = run.rows[number].places;
-  for (const std::string& column : run.lock_keys.columns) {
+  std::vector<std::string> columns = run.lock_keys.columns;
+  columns.insert(columns.end(), {kFocalPlaneColumn, kOpticalPathColumn});
+  for (const std::string& column : columns) {
     const std::string& cell = run.table->Cell(row, column);
     if (!cell.empty()) image.cells[column] = cell;
   }

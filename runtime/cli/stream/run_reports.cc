@@ -103,6 +103,10 @@ void ReportSkipped(Terminal& terminal, const results::SkippedImages& skipped) {
     terminal.Note(StrCat(skipped.mpp_corrected[i].path, ": by the table's column mpp ",
                          skipped.mpp_corrected[i].reason));
   }
+  for (std::size_t i = 0; i < std::min(skipped.parts_chosen.size(), kSkippedSaid); ++i) {
+    terminal.Note(
+        StrCat(skipped.parts_chosen[i].path, ": by the table ", skipped.parts_chosen[i].reason));
+  }
 }
 
 Json ToJson(const results::SkippedImages& skipped) {

@@ -13,6 +13,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/format/json/json_forms.h"
 #include "runtime/model/plan/plan_fields.h"
+#include "runtime/model/source/slide_choice.h"
 #include "runtime/model/stream/limits.h"
 #include "runtime/model/stream/position.h"
 #include "runtime/model/stream/stream_forms.h"
@@ -54,6 +55,7 @@ struct PlannedRow {
   std::string content = {};        ///< kContentDigits of its SHA-256; "" where it is not known
   std::optional<double> mpp = {};  ///< um/px from the table's column, where it has one
   std::string modality = {};       ///< from the table's column; "" where it has none
+  SlideChoice choice = {};         ///< from the table's columns, of a DICOM slide
   /// Where patches begin, in pixels of level 0, where a table lists them.
   std::vector<PlanePoint> positions = {};
   PlaceLabels position_labels = {};  ///< their classes: labels.label.positions_column
@@ -66,14 +68,15 @@ struct PlannedRow {
 
   bool operator==(const PlannedRow&) const = default;
   static constexpr auto Fields() {
-    return AsObject(
-        Field("path", &PlannedRow::path).Required(), Field("content", &PlannedRow::content),
-        Field("mpp", &PlannedRow::mpp).Within(kPositive, kLargest),
-        Field("modality", &PlannedRow::modality), Field("positions", &PlannedRow::positions),
-        Field("position_labels", &PlannedRow::position_labels),
-        Field("groups", &PlannedRow::groups), Field("label", &PlannedRow::label),
-        Field("scanner", &PlannedRow::scanner), Field("pins", &PlannedRow::pins),
-        Field("trains", &PlannedRow::trains));
+    return AsObject(Field("path", &PlannedRow::path).Required(),
+                    Field("content", &PlannedRow::content),
+                    Field("mpp", &PlannedRow::mpp).Within(kPositive, kLargest),
+                    Field("modality", &PlannedRow::modality), Field("choice", &PlannedRow::choice),
+                    Field("positions", &PlannedRow::positions),
+                    Field("position_labels", &PlannedRow::position_labels),
+                    Field("groups", &PlannedRow::groups), Field("label", &PlannedRow::label),
+                    Field("scanner", &PlannedRow::scanner), Field("pins", &PlannedRow::pins),
+                    Field("trains", &PlannedRow::trains));
   }
 };
 

@@ -371,4 +371,13 @@ StatusOr<std::vector<std::optional<double>>> MppsOf(const CohortTable& table,
   return mpps;
 }
 
+StatusOr<std::vector<SlideChoice>> SlideChoicesOf(const CohortTable& table,
+                                                  const CohortRows& rows) {
+  std::vector<SlideChoice> choices;
+  for (const std::size_t number : rows) {
+    PB_ASSIGN_OR_RETURN(choices.emplace_back(), SlideChoiceOf(table, table.rows[number]));
+  }
+  return choices;
+}
+
 }  // namespace patchbay::plan

@@ -81,4 +81,7 @@ inline constexpr char kMppColumn[] = "mpp";
 StatusOr<std::vector<std::optional<double>>> MppsOf(const CohortTable& table,
                                                     const CohortRows& rows);
 
+/// SlideChoiceOf each of `rows`.
+StatusOr<std::vector<SlideChoice>> SlideChoicesOf(const CohortTable& table, const CohortRows& rows);
+
 }  // namespace patchbay::plan

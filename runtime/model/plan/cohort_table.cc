@@ -10,6 +10,7 @@
 #include "runtime/format/csv/csv.h"
 #include "runtime/format/csv/table_text.h"
 #include "runtime/model/plan/plan.h"
+#include "runtime/model/source/channel_names.h"
 #include "runtime/model/source/modality.h"
 
 namespace patchbay::plan {
@@ -159,6 +160,17 @@ StatusOr<std::string> ModalityOf(const CohortTable& table, const CohortRow& row)
   const auto modality = ParseModality(cell);
   if (!modality.ok()) return table.Wrong(row, kModalityColumn, MessageOf(modality.status()));
   return modality->ToString();
+}
+
+StatusOr<SlideChoice> SlideChoiceOf(const CohortTable& table, const CohortRow& row) {
+  const auto focal_plane = ParseFocalPlane(table.Cell(row, kFocalPlaneColumn));
+  if (!focal_plane.ok()) {
+    return table.Wrong(row, kFocalPlaneColumn, MessageOf(focal_plane.status()));
+  }
+  const std::string& path = table.Cell(row, kOpticalPathColumn);
+  const Status named = path.empty() ? absl::OkStatus() : CheckChannelName(path);
+  if (!named.ok()) return table.Wrong(row, kOpticalPathColumn, MessageOf(named));
+  return SlideChoice{*focal_plane, path};
 }
 
 }  // namespace patchbay::plan

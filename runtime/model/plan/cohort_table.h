@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/core/status.h"
+#include "runtime/model/source/slide_choice.h"
 
 namespace patchbay::plan {
 
@@ -51,5 +52,9 @@ inline constexpr char kModalityColumn[] = "modality";
 /// The row's modality as Modality::ToString has it; "" where the cell is empty or there is no such
 /// column. InvalidArgument naming the row of another text.
 StatusOr<std::string> ModalityOf(const CohortTable& table, const CohortRow& row);
+
+/// The part of a DICOM slide that the row's cells choose, for `ingest` and streams alike.
+/// InvalidArgument naming the row of a cell that is no height or no name.
+StatusOr<SlideChoice> SlideChoiceOf(const CohortTable& table, const CohortRow& row);
 
 }  // namespace patchbay::plan

@@ -326,6 +326,10 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
                {"dtype", patchbay::NameOf(plan.images_.front().dtype)},
                {"layout", patchbay::ToJson(plan.layout_)},
                {"images", ImagesToJson(plan.images_)}};
+  if (std::any_of(plan.images_.begin(), plan.images_.end(),
+                  [](const PlannedImage& image) { return image.choice.IsMade(); })) {
+    text["choices"] = ColumnOf(plan.images_, &PlannedImage::choice);
+  }
   if (Json labels = LabelsToJson(config, plan.images_); !labels.empty()) {
     text["labels"] = std::move(labels);
   }
@@ -366,6 +370,9 @@ StatusOr<Plan> Plan::Parse(const OpTable& ops, std::string_view text) {
   with_dataset["dataset"] = Json::array({"-"});
   PB_ASSIGN_OR_RETURN(const RunConfig config, RunConfigFromJson(ops, with_dataset));
   PB_ASSIGN_OR_RETURN(std::vector<PlannedImage> images, ImagesFromJson(value));
+  if (value.contains("choices")) {
+    PB_RETURN_IF_ERROR(ReadColumn(value, "choices", &PlannedImage::choice, images));
+  }
   PB_RETURN_IF_ERROR(LabelsFromJson(config, value.value("labels", Json::object()), images));
   PB_RETURN_IF_ERROR(SampledFromJson(value, images));
   if (value.contains("views")) {

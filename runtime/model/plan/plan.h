@@ -22,6 +22,7 @@
 #include "runtime/model/plan/listed_sequence.h"
 #include "runtime/model/plan/places.h"
 #include "runtime/model/plan/run_config.h"
+#include "runtime/model/source/slide_choice.h"
 #include "runtime/model/stream/batch_layout.h"
 #include "runtime/model/stream/stream_geometry.h"
 
@@ -47,6 +48,7 @@ struct PlannedImage {
   Extent size;       ///< pixels of that level
   int channels = 3;  ///< channels of a patch
   DType dtype = DType::kUint8;
+  SlideChoice choice = {};  ///< the part that is read of a DICOM slide; of a store none
   /// Stain fits, under stain_normalize the one its profile needs.
   std::optional<MacenkoFit> macenko = std::nullopt;
   std::optional<ReinhardFit> reinhard = std::nullopt;

@@ -121,9 +121,9 @@ struct FieldsOf<plan::PlannedImage> {
     using T = plan::PlannedImage;
     return AsObject(Field("digest", &T::digest), Field("kind", &T::kind), Field("size", &T::size),
                     Field("channels", &T::channels), Field("dtype", &T::dtype),
-                    Field("macenko", &T::macenko), Field("reinhard", &T::reinhard),
-                    Field("stain_reference", &T::stain_reference), Field("icc", &T::icc),
-                    Field("volume", &T::volume), Field("labels", &T::labels),
+                    Field("choice", &T::choice), Field("macenko", &T::macenko),
+                    Field("reinhard", &T::reinhard), Field("stain_reference", &T::stain_reference),
+                    Field("icc", &T::icc), Field("volume", &T::volume), Field("labels", &T::labels),
                     Field("further_labels", &T::further_labels), Field("label", &T::label),
                     Field("views", &T::views), Field("groups", &T::groups),
                     Field("indexes", &T::indexes), Field("listed", &T::listed),

@@ -22,7 +22,8 @@ struct LockedImage {
   std::string slide_id = {};
   std::string path = {};  ///< absolute; only where the dataset is not a table
   Digest digest = {};     ///< PlannedImage::digest
-  /// The row's cells in LockedKeys::columns that are not empty, and its cell of kMppColumn.
+  /// The row's cells in LockedKeys::columns and those of its SlideChoice that are not empty, and
+  /// its cell of kMppColumn.
   std::map<std::string, std::string> cells = {};
   std::map<std::string, Digest> sets = {};    ///< label set -> revision; without those it lacks
   std::map<std::string, Digest> places = {};  ///< table of positions -> DigestOfPlaces

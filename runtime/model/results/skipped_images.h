@@ -30,6 +30,8 @@ struct SkippedImages {
   std::vector<SkippedImage> without_icc;
   /// Images in the stream whose um/px is that of the table's column `mpp`, with the file's.
   std::vector<SkippedImage> mpp_corrected;
+  /// Images in the stream that are the part of a DICOM slide that the table chooses, with the part.
+  std::vector<SkippedImage> parts_chosen;
   /// Kind -> files in the dataset's folders that are no images.
   std::map<std::string, std::int64_t> files;
 
@@ -38,7 +40,8 @@ struct SkippedImages {
     return AsObject(Field("count", &T::count).Required(), Field("images", &T::images).Required(),
                     Field("without_stain", &T::without_stain),
                     Field("without_icc", &T::without_icc),
-                    Field("mpp_corrected", &T::mpp_corrected), Field("skipped_files", &T::files));
+                    Field("mpp_corrected", &T::mpp_corrected),
+                    Field("parts_chosen", &T::parts_chosen), Field("skipped_files", &T::files));
   }
 };
 

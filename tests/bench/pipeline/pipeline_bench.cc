@@ -47,7 +47,8 @@ class OneSlot final : public Delivery {
 /// The stream of the image, planned as the worker would plan it; null with the reason when it
 /// cannot be.
 struct BenchStream {
-  ImageCache images{std::size_t{64} << 20, [](const Folders& allowed, const std::string& path) {
+  ImageCache images{std::size_t{64} << 20,
+                    [](const Folders& allowed, const std::string& path, const SlideChoice&) {
                       return OpenImage(allowed, path);
                     }};
   std::shared_ptr<StreamContext> context;

@@ -42,6 +42,8 @@ TEST(ResumeToken, NamesTheSectionThatDiffers) {
   EXPECT_THAT(Refusal(R"("aa")", R"("ab")"), ::testing::EndsWith("): its images differ"));
   EXPECT_THAT(Refusal(R"("channels":3)", R"("channels":1)"),
               ::testing::EndsWith("): its images differ"));
+  EXPECT_THAT(Refusal(R"("images")", R"("choices":[{"focal_plane":1}],"images")"),
+              ::testing::EndsWith("): its images differ"));
   EXPECT_THAT(Refusal(R"("ops":1)", R"("ops":2)"),
               ::testing::HasSubstr("its versions (another build of Patchbay made it)"));
   EXPECT_THAT(Refusal(R"("images")", R"("labels":{"set":"gleason"},"images")"),

@@ -185,6 +185,19 @@ TEST_F(LockedRun, RefusesAnotherSizeOfPixels) {
       << Error();
 }
 
+TEST_F(LockedRun, RefusesAnotherPartOfASlide) {
+  Write("t.csv", "path,slide_id,fold,focal_plane\nb.svs,B,val,\nc.svs,C,train,1.5\n");
+  EXPECT_NE(Error().find("column 'focal_plane': it is '1.5', '' in the run's lock"),
+            std::string::npos)
+      << Error();
+  lock_.images[0].cells["focal_plane"] = "1.5";
+  EXPECT_EQ(Error(), "");
+  Write("t.csv", "path,slide_id,fold\nb.svs,B,val\nc.svs,C,train\n");
+  EXPECT_NE(Error().find("column 'focal_plane': it is '', '1.5' in the run's lock"),
+            std::string::npos)
+      << Error();
+}
+
 TEST_F(LockedRun, RefusesOtherKeys) {
   EXPECT_NE(Error({"where={slide_id: C}"}).find("run.lock: the config's where is not the lock's"),
             std::string::npos)

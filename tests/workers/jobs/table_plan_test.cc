@@ -240,6 +240,42 @@ TEST_F(TablePlanTest, AnMppOfTheTableFillsInWhatTheFileDoesNotSay) {
   }
 }
 
+TEST_F(TablePlanTest, AStoreOfAnotherPartOfItsSlideThanTheRowChoosesIsRefused) {
+  AddStore("p1.zarr", kOtherHash);
+  const fs::path metadata = root_ / "stores/p1.zarr/zarr.json";
+  const auto made_of = [&](const Json& part) {
+    std::ifstream in(metadata);
+    Json root = Json::parse(in);
+    root["attributes"]["patchbay"]["codec_plan"] = part;
+    std::ofstream(metadata) << root.dump();
+  };
+  const auto error = [&](const Row& row, const Json& choice) {
+    context_.manifest = Manifest({row});
+    context_.manifest["table"]["rows"][0]["choice"] = choice;
+    return std::string(MessageOf(RunJobHere("stream.plan", context_).status()));
+  };
+  const Row found{"slides/archived.dcm", kOtherHash}, named{"stores/p1.zarr", ""};
+  for (const Row& row : {found, named}) {
+    made_of({{"codec", "lz4"}});
+    EXPECT_EQ(error(row, Json::object()), "");
+    EXPECT_NE(
+        error(row, {{"focal_plane", 1.5}})
+            .find("columns 'focal_plane' and 'optical_path' choose focal plane at 1.5 um, and "
+                  "its store was made of the whole slide"),
+        std::string::npos)
+        << error(row, {{"focal_plane", 1.5}});
+    made_of({{"codec", "lz4"}, {"focal_plane", 1.5}, {"optical_path", "2"}});
+    EXPECT_EQ(error(row, Json::object()), "") << "a row without a choice takes what is there";
+    EXPECT_EQ(error(row, {{"focal_plane", 1.5}, {"optical_path", "2"}}), "");
+    EXPECT_NE(error(row, {{"optical_path", "2"}})
+                  .find("made of focal plane at 1.5 um, optical path 2: ingest the row into "
+                        "another folder"),
+              std::string::npos);
+  }
+  const std::string other = error({"slides/Jane Doe.svs", ""}, {{"focal_plane", 0}});
+  EXPECT_NE(other.find("it is no DICOM slide: leave the cells empty"), std::string::npos) << other;
+}
+
 TEST_F(TablePlanTest, NamesNoPathWhereItsErrorTravels) {
   const auto travels = [&](const Json& manifest) {
     protocol::TaskLease lease;

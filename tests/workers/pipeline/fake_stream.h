@@ -299,10 +299,9 @@ class FakeStream {
   Endings endings;
   protocol::StreamDescribed described;
   StreamGeometry geometry;
-  ImageCache images{
-      4, [this](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-        return open_image();
-      }};
+  ImageCache images{4,
+                    [this](const Folders&, const std::string&, const SlideChoice&)
+                        -> StatusOr<std::unique_ptr<ImageSource>> { return open_image(); }};
 
  private:
   const FakeHooks no_hooks_;

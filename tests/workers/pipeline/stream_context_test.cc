@@ -73,10 +73,11 @@ TEST(StreamContext, RefusesAnImageThatIsNotTheOneThatWasPlanned) {
    private:
     ImageLayout layout_;
   };
-  ImageCache others(
-      1, [](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-        return std::unique_ptr<ImageSource>(std::make_unique<Other>());
-      });
+  ImageCache others(1,
+                    [](const Folders&, const std::string&,
+                       const SlideChoice&) -> StatusOr<std::unique_ptr<ImageSource>> {
+                      return std::unique_ptr<ImageSource>(std::make_unique<Other>());
+                    });
   const auto context = StreamContext::Build(ops::Table(), stream.described, others);
   ASSERT_TRUE(context.ok()) << context.status();
   EXPECT_EQ((*context)->Image(0).status().code(), absl::StatusCode::kDataLoss);
@@ -116,10 +117,11 @@ TEST(StreamContext, RefusesATouchedImageAndTakesItWhenItIsPlannedAnew) {
   ASSERT_TRUE(image.ok()) << image.status();
   EXPECT_NE(*image, *old_image) << "the file that was there before is still read";
   Touch(stream.folder / "fake");
-  ImageCache empty(
-      1, [](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-        return absl::InternalError("must not be opened");
-      });
+  ImageCache empty(1,
+                   [](const Folders&, const std::string&,
+                      const SlideChoice&) -> StatusOr<std::unique_ptr<ImageSource>> {
+                     return absl::InternalError("must not be opened");
+                   });
   const auto elsewhere = StreamContext::Build(ops::Table(), stream.described, empty);
   ASSERT_TRUE(elsewhere.ok()) << elsewhere.status();
   ExpectChanged((*elsewhere)->Image(0).status());
@@ -210,7 +212,9 @@ TEST_F(ChangedImage, IsOpenedByEachStreamItselfWhereNothingShowsThatItIsTheSame)
     Describe(kind);
     int opened = 0;
     ImageCache images(
-        1, [&](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
+        1,
+        [&](const Folders&, const std::string&,
+            const SlideChoice&) -> StatusOr<std::unique_ptr<ImageSource>> {
           ++opened;
           return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(FakeHooks()));
         });
@@ -220,6 +224,35 @@ TEST_F(ChangedImage, IsOpenedByEachStreamItselfWhereNothingShowsThatItIsTheSame)
     }
     EXPECT_EQ(opened, kind == std::string("fake") ? 1 : 2) << kind;
   }
+}
+
+TEST(StreamContext, OpensThePartOfASlideThatThePlanHas) {
+  FakeStream stream;
+  std::vector<std::string> opened;
+  ImageCache images(1,
+                    [&](const Folders&, const std::string&,
+                        const SlideChoice& choice) -> StatusOr<std::unique_ptr<ImageSource>> {
+                      opened.push_back(choice.ToString());
+                      return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(FakeHooks()));
+                    });
+  const auto made = plan::ParsePlan(stream.described.plan);
+  ASSERT_TRUE(made.ok()) << made.status();
+  plan::RunConfig config = made->config();
+  config.dataset = {"-"};
+  for (const SlideChoice& choice :
+       {SlideChoice{}, {1.5, ""}, {1.5, ""}, {std::nullopt, "DAPI"}, {}}) {
+    std::vector<plan::PlannedImage> planned = made->images();
+    planned[0].choice = choice;
+    const auto plan = plan::Plan::Build(config, planned);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    stream.described.plan = plan->Text();
+    stream.described.plan_digest = plan->digest();
+    const auto context = StreamContext::Build(ops::Table(), stream.described, images);
+    ASSERT_TRUE(context.ok()) << context.status();
+    EXPECT_TRUE((*context)->Image(0).ok());
+  }
+  EXPECT_EQ(opened, (std::vector<std::string>{"", "focal plane at 1.5 um", "optical path DAPI"}))
+      << "each part once";
 }
 
 TEST(StampOf, ASlideOfSeveralFilesCoversAllOfThem) {
@@ -256,12 +289,12 @@ TEST(ImageCache, KeepsTheMostRecentlyUsedImagesWithinItsBytes) {
   constexpr std::size_t kImage = std::size_t{1} << 20;  // bytes that a FakeImage says it keeps
   int opened = 0;
   FakeHooks hooks;
-  ImageCache cache(
-      20 * kImage + kImage / 2,
-      [&](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-        ++opened;
-        return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
-      });
+  ImageCache cache(20 * kImage + kImage / 2,
+                   [&](const Folders&, const std::string&,
+                       const SlideChoice&) -> StatusOr<std::unique_ptr<ImageSource>> {
+                     ++opened;
+                     return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
+                   });
   const auto first = cache.Get(Folders::OfThisUser(), "/a");
   for (int i = 1; i < 20; ++i) ASSERT_TRUE(cache.Get(Folders::OfThisUser(), StrCat("/", i)).ok());
   ASSERT_TRUE(cache.Get(Folders::OfThisUser(), "/a").ok());  // now /1 is the oldest
@@ -277,10 +310,11 @@ TEST(ImageCache, KeepsTheMostRecentlyUsedImagesWithinItsBytes) {
 
 TEST(ImageCache, KeepsAFewImagesHoweverLargeTheyAre) {
   FakeHooks hooks;
-  ImageCache cache(
-      1, [&](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-        return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
-      });
+  ImageCache cache(1,
+                   [&](const Folders&, const std::string&,
+                       const SlideChoice&) -> StatusOr<std::unique_ptr<ImageSource>> {
+                     return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
+                   });
   for (int i = 0; i < 40; ++i) ASSERT_TRUE(cache.Get(Folders::OfThisUser(), StrCat("/", i)).ok());
   EXPECT_EQ(cache.size(), ImageCache::kImagesMin);
 }
@@ -288,11 +322,12 @@ TEST(ImageCache, KeepsAFewImagesHoweverLargeTheyAre) {
 TEST(ImageCache, OpensAnewWhatItWasToldToForget) {
   int opened = 0;
   FakeHooks hooks;
-  ImageCache cache(
-      1, [&](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-        ++opened;
-        return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
-      });
+  ImageCache cache(1,
+                   [&](const Folders&, const std::string&,
+                       const SlideChoice&) -> StatusOr<std::unique_ptr<ImageSource>> {
+                     ++opened;
+                     return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
+                   });
   const auto held = cache.Get(Folders::OfThisUser(), "/a", "now");
   ASSERT_TRUE(cache.Get(Folders::OfThisUser(), "/a", "before").ok());
   cache.Forget("/a", "now", nullptr);
@@ -311,10 +346,11 @@ TEST(ImageCache, OpensAnewWhatItWasToldToForget) {
 
 TEST(ImageCache, ChecksAnImageBeforeItIsOpenedAndOnceItIs) {
   FakeHooks hooks;
-  ImageCache cache(
-      1, [&](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-        return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
-      });
+  ImageCache cache(1,
+                   [&](const Folders&, const std::string&,
+                       const SlideChoice&) -> StatusOr<std::unique_ptr<ImageSource>> {
+                     return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
+                   });
   int checks = 0;
   const auto changed_meanwhile = [&](ImageSource* opened) -> Status {
     ++checks;
@@ -334,11 +370,12 @@ TEST(ImageCache, ChecksAnImageBeforeItIsOpenedAndOnceItIs) {
 TEST(ImageCache, RemembersNoFailure) {
   bool fail = true;
   FakeHooks hooks;
-  ImageCache cache(
-      2, [&](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-        if (fail) return absl::UnavailableError("open: not now");
-        return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
-      });
+  ImageCache cache(2,
+                   [&](const Folders&, const std::string&,
+                       const SlideChoice&) -> StatusOr<std::unique_ptr<ImageSource>> {
+                     if (fail) return absl::UnavailableError("open: not now");
+                     return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
+                   });
   EXPECT_FALSE(cache.Get(Folders::OfThisUser(), "/a").ok());
   fail = false;
   EXPECT_TRUE(cache.Get(Folders::OfThisUser(), "/a").ok());

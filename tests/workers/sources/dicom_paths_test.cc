@@ -209,9 +209,10 @@ CraftedDicom ThreePlanes(std::size_t right) {
 
 TEST_F(DicomPaths, FocalPlanesAreRefusedByTheirHeights) {
   CraftedDicom full = ThreePlanes(1);
-  EXPECT_THAT(Refusal(full),
-              HasSubstr("frame 21 lies where another does: focal planes at 0, 1.5, 3 um: `patchbay "
-                        "ingest TABLE` takes the one that its column focal_plane names"));
+  EXPECT_THAT(
+      Refusal(full),
+      HasSubstr("frame 21 lies where another does: focal planes at 0, 1.5, 3 um: a table of "
+                "slides chooses one by its column focal_plane"));
   full.plane_spacing = "";
   EXPECT_THAT(Refusal(full, {1.5, ""}),
               HasSubstr("3 focal planes (0048,0303) without SpacingBetweenSlices (0018,0088)"));
@@ -310,8 +311,8 @@ TEST_F(DicomPaths, AnOpticalPathOfColoursIsChosenByItsName) {
   colours.frames.insert(colours.frames.end(), second.begin(), second.end());
   colours.more[0x00480105] =
       PathSequence(PathItem("1", "bright field") + PathItem("2", "polarised"));
-  EXPECT_THAT(Refusal(colours), HasSubstr("`patchbay ingest TABLE` takes the one that its column "
-                                          "optical_path names"));
+  EXPECT_THAT(Refusal(colours),
+              HasSubstr("a table of slides chooses one by its column optical_path"));
   for (const char* name : {"2", "polarised"}) {
     const auto image = OpenOne(colours, {std::nullopt, name});
     ASSERT_TRUE(image.ok()) << Describe(image.status());

@@ -9,21 +9,45 @@
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/task.h"
+#include "workers/sources/dicom_slide.h"
 
 namespace patchbay::workers {
 namespace {
 
 constexpr std::string_view kStoreKind = "zarr";  ///< ImageLayout::kind
 
-StatusOr<OpenedImage> OpenImageForPlan(TaskContext& context, const std::string& listed) {
+/// Refuses a store that records another part of its slide than the row chooses. A row that chooses
+/// nothing takes any store.
+Status CheckPart(const Json& own, const SlideChoice& wanted) {
+  if (!wanted.IsMade()) return absl::OkStatus();
+  const Json made = own.value("codec_plan", Json::object());
+  SlideChoice part;
+  if (made.is_object()) {
+    const Json um = made.value(kFocalPlaneColumn, Json());
+    const Json path = made.value(kOpticalPathColumn, Json());
+    if (um.is_number()) part.focal_plane = um.get<double>();
+    if (path.is_string()) part.optical_path = path.get<std::string>();
+  }
+  if (part.IsSameAs(wanted)) return absl::OkStatus();
+  return InvalidArgument("columns '", kFocalPlaneColumn, "' and '", kOpticalPathColumn, "' choose ",
+                         wanted.ToString(), ", and its store was made of ",
+                         part.IsMade() ? part.ToString() : std::string("the whole slide"),
+                         ": ingest the row into another folder, or take it without its store");
+}
+
+StatusOr<OpenedImage> OpenImageForPlan(TaskContext& context, const std::string& listed,
+                                       const SlideChoice& choice) {
   OpenedImage opened;
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
   StatusOr<std::string> stamp = StampOf(context.allowed, path, ProgressOf(context));
-  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, path));
+  if (!zarr::IsStore(context.allowed, path)) opened.choice = choice;
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image,
+                      OpenChosenSlide(context.allowed, path, opened.choice));
   PB_ASSIGN_OR_RETURN(opened.stamp, std::move(stamp));
   opened.layout = image->layout();
   opened.own = opened.layout.kind == kStoreKind ? zarr::OwnAttributes(context.allowed, path)
                                                 : Json::object();
+  if (opened.layout.kind == kStoreKind) PB_RETURN_IF_ERROR(CheckPart(opened.own, choice));
   if (const auto recorded = DigestIn(opened.own)) {
     opened.digest = *recorded;
     return opened;
@@ -33,9 +57,10 @@ StatusOr<OpenedImage> OpenImageForPlan(TaskContext& context, const std::string& 
 }
 
 StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ImageList& list,
-                                     const std::string& content, const std::string& listed,
+                                     const plan::PlannedRow& row, const std::string& listed,
                                      std::size_t number) {
-  StatusOr<OpenedImage> opened = OpenImageForPlan(context, listed);
+  const std::string& content = row.content;
+  StatusOr<OpenedImage> opened = OpenImageForPlan(context, listed, row.choice);
   if (absl::IsNotFound(opened.status()) && list.has_stores) {
     return WithAdvice(opened.status(), content.empty()
                                            ? "the table has no content_hash that tells its store "
@@ -58,7 +83,7 @@ StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ImageList& list
   const auto store = list.stores.find(found);
   if (store == list.stores.end()) return opened;
   context.subjects.Add(store->second, {SubjectKind::kImage, number, ""});
-  opened = OpenImageForPlan(context, store->second);
+  opened = OpenImageForPlan(context, store->second, row.choice);
   if (opened.ok()) opened->path = store->second;
   return opened;
 }
@@ -68,8 +93,8 @@ StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ImageList& list
 StatusOr<OpenedImage> OpenForPlan(TaskContext& context, const ImageList& list,
                                   const plan::PlannedRow* row, const std::string& listed,
                                   std::size_t number) {
-  if (row == nullptr) return OpenImageForPlan(context, listed);
-  return OpenRowForPlan(context, list, row->content, listed, number);
+  if (row == nullptr) return OpenImageForPlan(context, listed, {});
+  return OpenRowForPlan(context, list, *row, listed, number);
 }
 
 }  // namespace patchbay::workers

@@ -65,6 +65,10 @@ struct DatasetImages {
     if (row.fault.empty()) {
       numbers.push_back(number);
       if (!row.path.empty()) path = std::move(row.path);
+      const SlideChoice& part = row.image.choice;
+      if (part.IsMade() && skipped.parts_chosen.size() < kMaxSkippedNamed) {
+        skipped.parts_chosen.push_back({path, part.ToString()});
+      }
       images.push_back(std::move(row.image));
       mpps.push_back(row.mpp);
       spacings.push_back(row.spacing);

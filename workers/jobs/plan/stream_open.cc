@@ -32,6 +32,7 @@
 #include "workers/jobs/plan/stain_reference.h"
 #include "workers/jobs/plan/table_rows.h"
 #include "workers/sources/channel_choice.h"
+#include "workers/sources/dicom_slide.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/tile_mosaic.h"
 #include "workers/stream/image_places.h"
@@ -250,7 +251,8 @@ Status AddStain(TaskContext& context, const std::string& path, const Group& grou
 
 /// An image without a usable profile is flagged, not refused: the config decides about it.
 Status AddIcc(const Folders& allowed, const std::string& path, plan::PlannedImage& planned) {
-  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(allowed, path));
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image,
+                      OpenChosenSlide(allowed, path, planned.choice));
   const auto lookup = image->ToSrgb();
   planned.icc = plan::ImageIcc{};
   if (absl::IsInvalidArgument(lookup.status())) {
@@ -345,6 +347,7 @@ StatusOr<plan::PlannedImage> PlanImage(const Folders& allowed, const OpenedImage
       group.channels.empty() ? layout.channels : static_cast<int>(group.channels.size());
   planned.dtype = layout.dtype;
   planned.digest = opened.digest;
+  planned.choice = opened.choice;
   if (group.magnification) {
     PB_RETURN_IF_ERROR(AddViews(group, layout, path, planned));
   }

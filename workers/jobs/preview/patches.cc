@@ -16,6 +16,7 @@
 #include "workers/jobs/task/single_tasks.h"
 #include "workers/jobs/task/task.h"
 #include "workers/sources/channel_choice.h"
+#include "workers/sources/dicom_slide.h"
 #include "workers/sources/image_source.h"
 #include "workers/stream/chain_options.h"
 #include "workers/stream/image_places.h"
@@ -212,7 +213,8 @@ StatusOr<OpenedImage> Open(TaskContext& context, const plan::Plan& plan, std::ui
   OpenedImage opened;
   context.subjects.Add(listed, {SubjectKind::kImage, image, ""});
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
-  PB_ASSIGN_OR_RETURN(opened.source, OpenImage(context.allowed, path));
+  PB_ASSIGN_OR_RETURN(opened.source,
+                      OpenChosenSlide(context.allowed, path, plan.images()[image].choice));
   opened.source->KeepToTiles();
   opened.name = std::filesystem::path(path).filename().string();
   const plan::LabelsConfig& labels = plan.config().labels;

@@ -288,6 +288,31 @@ TEST(Plan, TheLabelsOfAColumnArePartOfItsTextAndDigest) {
   }
 }
 
+TEST(Plan, ThePartOfASlideIsInItsTextWhereOneIsChosen) {
+  const RunConfig config = SmallConfig();
+  std::vector<PlannedImage> images = TwoImages();
+  images[1].choice = {1.5, "DAPI"};
+  const auto plan = Plan::Build(config, images);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_NE(plan->Text().find(R"("choices":[{},{"focal_plane":1.5,"optical_path":"DAPI"}])"),
+            std::string::npos)
+      << plan->Text();
+  const auto again = ParsePlan(plan->Text());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->images(), plan->images());
+  images[1].choice.focal_plane = 3;
+  EXPECT_NE(Plan::Build(config, images)->digest(), plan->digest());
+  images[1].choice = {};
+  EXPECT_EQ(Plan::Build(config, images)->digest(), Built(config).digest());
+  EXPECT_EQ(Built(config).Text().find("choices"), std::string::npos);
+  for (const char* wrong : {R"([{}])", R"([{},{"focal_plane":1e9}])", R"([{},"DAPI"])"}) {
+    std::string text = plan->Text();
+    const std::string values = R"([{},{"focal_plane":1.5,"optical_path":"DAPI"}])";
+    text.replace(text.find(values), values.size(), wrong);
+    EXPECT_EQ(ParsePlan(text).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
+  }
+}
+
 TEST(Plan, KeysAtTheirDefaultAreNotInItsText) {
   const std::string text = Built(SmallConfig()).Text();
   EXPECT_EQ(text.find("\"fill\""), std::string::npos) << text;

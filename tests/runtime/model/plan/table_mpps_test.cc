@@ -1,4 +1,4 @@
-// The column `mpp` of a table.
+// The columns `mpp`, `focal_plane` and `optical_path` of a table.
 #include <gtest/gtest.h>
 
 #include "runtime/core/strings.h"
@@ -30,6 +30,20 @@ TEST(TableMpps, RefusesACellThatIsNoMppByLine) {
                      "' is not a number of um per pixel, as 0.25 is; leave the cell empty where "
                      "the file is right"));
   }
+}
+
+TEST(TableChoices, AreThoseOfTheRowsThatAreTaken) {
+  const CohortTable table = TableOf(
+      "path,focal_plane,optical_path\na.dcm,1.5,\nb.dcm,,DAPI\nc.dcm,,\nd.dcm,high,\ne.dcm,,"
+      "a\tb\n");
+  EXPECT_EQ(*SlideChoicesOf(table, {2, 0, 1}),
+            (std::vector<SlideChoice>{{}, {1.5, ""}, {std::nullopt, "DAPI"}}));
+  EXPECT_EQ(*SlideChoicesOf(TableOf("path\na.svs\n"), {0}), std::vector<SlideChoice>(1));
+  EXPECT_EQ(MessageOf(SlideChoicesOf(table, {0, 3}).status()),
+            "c.csv:5: column 'focal_plane': 'high': not the height of a focal plane in um, of at "
+            "most 100000");
+  EXPECT_TRUE(MessageOf(SlideChoicesOf(table, {4}).status())
+                  .starts_with("c.csv:6: column 'optical_path': "));
 }
 
 }  // namespace

@@ -16,6 +16,19 @@ TEST(SlideChoice, ComesBackAsItWasWritten) {
   EXPECT_TRUE((SlideChoice{0, ""}.IsMade()));
 }
 
+TEST(SlideChoice, IsShownAndComparedByItsTexts) {
+  EXPECT_EQ(SlideChoice().ToString(), "");
+  EXPECT_EQ((SlideChoice{1.5, ""}.ToString()), "focal plane at 1.5 um");
+  EXPECT_EQ((SlideChoice{-2, "DAPI"}.ToString()), "focal plane at -2 um, optical path DAPI");
+  EXPECT_EQ((SlideChoice{std::nullopt, "2"}.ToString()), "optical path 2");
+  const SlideChoice choice{1.5, "2"};
+  EXPECT_TRUE(choice.IsSameAs({1.5000001, "2"}));
+  for (const SlideChoice& other : {SlideChoice{1.51, "2"}, {1.5, "3"}, {std::nullopt, "2"}, {}}) {
+    EXPECT_FALSE(choice.IsSameAs(other)) << other.ToString();
+    EXPECT_FALSE(other.IsSameAs(choice)) << other.ToString();
+  }
+}
+
 TEST(SlideChoice, ACellIsTheHeightOfAFocalPlane) {
   EXPECT_EQ(ParseFocalPlane("").value(), std::nullopt);
   EXPECT_EQ(ParseFocalPlane("0").value(), 0);

@@ -121,9 +121,10 @@ TEST_F(SlowStreams, APatchOfManyChunksKeepsTheLeaseOfItsShard) {
   described.read_prefixes = {folder_};
   described.geometry = *made->Geometry(1);
   described.capacity = Capacity(described.geometry);
-  ImageCache images(std::size_t{1} << 30, [](const Folders& allowed, const std::string& path) {
-    return OpenImage(allowed, path);
-  });
+  ImageCache images(std::size_t{1} << 30,
+                    [](const Folders& allowed, const std::string& path, const SlideChoice&) {
+                      return OpenImage(allowed, path);
+                    });
   auto context = StreamContext::Build(ops::Table(), described, images);
   ASSERT_TRUE(context.ok()) << context.status();
   const auto shard = std::make_shared<ShardWork>(*context, FirstPatch(described));
