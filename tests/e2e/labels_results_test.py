@@ -157,6 +157,23 @@ class LabelsOfResults(ModuleCase):
         self.outlines_come_back(rows[0], self.images(results)[0])
         self.assertEqual(self.json("verify", rows[0]["store"])["clean"], True)
 
+    def test_a_models_tissue_is_the_set_that_patches_are_drawn_by(self):
+        stores = self.store([self.slide("a.svs", "701x503", 1)], "made")
+        self.map(f"dataset: {stores}\nnumerics: cpu\npatch: {{size: [64, 64]}}\nsampling: {{order: sequential}}\n"
+                 "batch: {global_size: 16, dtype: uint8, layout: nhwc}\n"
+                 "outputs: {mask: {kind: map, classes: [tissue], class_map: [0.4], blend: uniform}}\n",
+                 FUNCTION.replace('{"stain": numpy.concatenate([red, 1 - red], axis=1), "spots": 1 - red}', '{"mask": 1 - red}'), "out")
+        (row,) = self.importing(self.folder / "out", name="tissue", stores=stores)
+        counted = {one["name"]: one["pixels"] for one in row["classes"]}
+        self.assertEqual((counted["none"] > 0, counted["tissue"] > 0), (True, True), counted)
+        run = self.run_file(stores, patch=64)
+        text, patches = run.read_text(), []
+        for tissue in ("", ", tissue: {min_fraction: 0}", ", tissue: {min_fraction: 0.05}"):
+            run.write_text(text.replace("order: shuffled", f"order: shuffled{tissue}"))
+            patches.append(self.json("config", "check", run)["patches"])
+        self.assertEqual(patches[0], patches[1])
+        self.assertTrue(0 < patches[2] < patches[0], patches)
+
     def outlines_come_back(self, row, image):
         """Not covered is an exclusion in a set with a background, and a program for outlines gives it back."""
         features = json.loads((self.folder / f"spots-json/{image.name}.geojson").read_text())["features"]

@@ -39,22 +39,29 @@ Status RefusedPlaces(std::string_view cause) {
   return InvalidArgument("places of an image: ", cause);
 }
 
+/// The background of a class map of `patchbay map` with thresholds (results::ClassTableOf).
+constexpr std::string_view kNoneOfThem = "none";
+
 /// The class of a mask of tissue; nullptr where there is background only. InvalidArgument for an
 /// index that is not a mask.
 StatusOr<const ClassCells*> TissueOf(const PositionIndex& index, const RunConfig& config) {
-  const ClassCells* found = nullptr;
-  int classes = 0;
-  std::string names;
+  std::vector<const ClassCells*> classes;
+  std::vector<std::string> names;
   for (const ClassCells& one : index.classes) {
     if (one.name == kBackgroundClass) continue;
-    found = &one;
-    names += StrCat(classes++ == 0 ? "" : ", ", one.name);
+    classes.push_back(&one);
+    names.push_back(one.name);
   }
-  if (classes <= 1) return found;
+  if (classes.size() == 2) {
+    std::erase_if(classes, [](const ClassCells* one) { return one->name == kNoneOfThem; });
+  }
+  if (classes.empty()) return nullptr;
+  if (classes.size() == 1) return classes.front();
   return RefusedPlaces(StrCat("key 'sampling.tissue': set '", config.tissue_set,
-                              "': not a mask of tissue, it has the classes ", names,
-                              ": name a set with ", "one class besides '", kBackgroundClass,
-                              "' (sampling.tissue.set); ", "`patchbay labels tissue` makes one"));
+                              "': not a mask of tissue, it has the classes ", StrJoin(names, ", "),
+                              ": name a set with one class besides '", kBackgroundClass, "' or '",
+                              kNoneOfThem, "' (sampling.tissue.set); ",
+                              "`patchbay labels tissue` makes one"));
 }
 
 }  // namespace

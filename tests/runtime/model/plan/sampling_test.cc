@@ -297,6 +297,15 @@ TEST(Places, TissueIsTheOneClassThatIsNotBackground) {
   const auto refused = ImagePlaces::Of(config, OfSize(Flat(40, 40)), {.tissue = &classes});
   EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
   EXPECT_NE(refused.status().message().find("benign, gleason_3"), std::string_view::npos);
+  const PositionIndex by_threshold =
+      IndexOf(Flat(40, 40), {{0, "none", 960, right}, {1, "tissue", 640, left}});
+  const auto mapped = ImagePlaces::Of(config, OfSize(Flat(40, 40)), {.tissue = &by_threshold});
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  EXPECT_EQ(mapped->Counts()[0].places, places->Counts()[0].places);
+  const PositionIndex three = IndexOf(
+      Flat(40, 40), {{0, "none", 960, right}, {1, "tissue", 640, left}, {2, "fat", 640, left}});
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      ImagePlaces::Of(config, OfSize(Flat(40, 40)), {.tissue = &three}).status()));
 }
 
 TEST(Places, AGridKeepsThePatchesWithEnoughTissue) {
