@@ -124,8 +124,9 @@ config::Key Keys() {
            {.name = "tissue",
             .type = config::KeyType::kString,
             .fallback = "",
-            .help = "fit each slide on the tissue of this label set (`labels tissue`); "
-                    "by default the fit is that of ingest, over all pixels"},
+            .help = "fit each slide on the tissue of this label set (`labels tissue`), which all "
+                    "have; by default of the set `tissue` of those that have it, else over all "
+                    "pixels; `none`: over all pixels"},
            Number("alpha", 1, 0, 25, "with tissue: percentile of the angles that gives a stain"),
            Number("beta", plan::kStainTissueOd, 0, 2,
                   "with tissue: natural optical density above which a pixel counts"),

@@ -572,7 +572,14 @@ StatusOr<RunFile> ReadRun(const RunSource& source) {
   if (!run.config.stores.empty()) {
     PB_ASSIGN_OR_RETURN(run.config.stores, AbsolutePath(run.config.stores));
   }
-  if (run.lock) PB_RETURN_IF_ERROR(ApplyStatistics(run.lock->statistics, run.config));
+  if (run.lock) {
+    PB_RETURN_IF_ERROR(ApplyStatistics(run.lock->statistics, run.config));
+    // A lock of an earlier version: its fits go by no set.
+    const auto normalize = plan::FindStainReferences(run.config);
+    if (normalize && normalize->tissue.empty() && run.lock->keys.stain_set.empty()) {
+      plan::SetTissueOfFits(run.config, plan::kNoTissueOfFits);
+    }
+  }
   if (!source.for_lock) PB_RETURN_IF_ERROR(run.Locate(CheckSettled(run.config)));
   PB_RETURN_IF_ERROR(TakeReferences(run));
   PB_RETURN_IF_ERROR(TakeFunctions(run));

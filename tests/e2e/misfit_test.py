@@ -144,7 +144,8 @@ class ByTissue(Stained):
         tiff(self.folder / "clean.tif", lambda y, x: tissue(y, 2 * x) if x < 128 else (250, 250, 250))
         (self.folder / "classes.yaml").write_text(CLASSES)
         (self.folder / "left.geojson").write_text(json.dumps(LEFT))
-        for name in ("marked", "clean"):
+        tiff(self.folder / "plain.tif", tissue)
+        for name in ("marked", "clean", "plain"):
             self.json("ingest", f"{name}.tif", "--out", name, "--keep-names")
         self.json("labels", "import", "marked/marked.ome.zarr", "left.geojson", "--set", "tissue", "--classes", "classes.yaml")
         self.json("labels", "tissue", "clean/clean.ome.zarr")
@@ -156,16 +157,33 @@ class ByTissue(Stained):
         return patches[:PATCH_BYTES], patches[2 * PATCH_BYTES:3 * PATCH_BYTES]
 
     def test_the_fit_is_that_of_the_pixels_of_the_set(self):
-        clean = self.left("", "clean")
-        self.assertNotEqual(self.left("misfit: keep", "marked"), clean)
+        clean = self.left("tissue: none", "clean")
+        self.assertNotEqual(self.left("tissue: none, misfit: keep", "marked"), clean)
         for profile in ("macenko/cucim", "reinhard"):
-            self.assertEqual(self.left(f"tissue: tissue, profile: {profile}", "marked"), self.left(f"profile: {profile}", "clean"))
+            self.assertEqual(self.left(f"tissue: tissue, profile: {profile}", "marked"), self.left(f"tissue: none, profile: {profile}", "clean"))
         self.assertEqual(self.command("verify", "marked/marked.ome.zarr").returncode, 0)
         for options in ("alpha: 5", "beta: 0.6", "background: 225"):
             self.assertNotEqual(self.left(f"tissue: tissue, {options}", "marked"), clean, options)
         default = self.json("stream", self.config("", "clean"), "--digest")["digest"]
         by_store = self.config("reference: marked/marked.ome.zarr, tissue: tissue", "marked", "reference.yaml")
         self.assertNotEqual(self.json("stream", by_store, "--digest")["digest"], default)
+
+    def test_a_fit_goes_by_the_set_unasked(self):
+        run = lambda options: self.config(options, "[marked, plain]")
+        digest = lambda options: self.json("stream", run(options), "--digest")["digest"]
+        refused = self.command("stream", run("tissue: tissue"))
+        self.assertIn("plain.ome.zarr", refused.stderr)
+        self.assertNotEqual(digest(""), digest("tissue: none, misfit: keep"))
+        by_reference = [self.json("stream", self.config(f"reference: marked/marked.ome.zarr{options}", "plain"), "--digest")["digest"]
+                        for options in ("", ", tissue: none, misfit: keep")]
+        self.assertNotEqual(*by_reference)
+        checked = self.command("config", "check", run(""))
+        self.assertIn("stain fits         1 of the tissue of a label set, 1 of all pixels", checked.stdout)
+        counts = [self.json("config", "check", self.config(options, dataset))["stains_of_tissue"]
+                  for options, dataset in (("", "marked"), ("tissue: none, misfit: keep", "marked"), ("", "plain"))]
+        self.assertEqual(counts, [1, 0, 0])
+        plans = {self.json("config", "check", self.config(options, "plain"))["plan_digest"] for options in ("", "tissue: none")}
+        self.assertEqual(len(plans), 1)
 
     def test_what_lacks_a_set_or_its_colours_is_refused_by_key(self):
         for options, dataset, *parts in (
@@ -188,13 +206,15 @@ class ByTissue(Stained):
 
     def test_a_lock_pins_the_set(self):
         (self.folder / "cohort.csv").write_text("path,slide_id,patient_id\nmarked.tif,m,p\n")
-        name = self.config("tissue: tissue, reference: cohort", "cohort.csv\nstores: marked", "lock.yaml")
-        free = self.json("stream", name, "--digest")["digest"]
-        self.json("lock", name)
-        self.json("labels", "tissue", "marked/marked.ome.zarr")
-        self.assertEqual(self.json("stream", name, "--digest")["digest"], free)
-        self.assertIn("relabelled", self.json("config", "check", name)["lock"]["summary"])
-        self.json("labels", "import", "marked/marked.ome.zarr", "left.geojson", "--set", "tissue", "--classes", "classes.yaml")
+        for options in ("tissue: tissue, reference: cohort", "reference: cohort"):
+            name = self.config(options, "cohort.csv\nstores: marked", "lock.yaml")
+            free = self.json("stream", name, "--digest")["digest"]
+            self.json("lock", name)
+            self.json("labels", "tissue", "marked/marked.ome.zarr")
+            self.assertEqual(self.json("stream", name, "--digest")["digest"], free)
+            self.assertIn("relabelled", self.json("config", "check", name)["lock"]["summary"])
+            self.json("labels", "import", "marked/marked.ome.zarr", "left.geojson", "--set", "tissue", "--classes", "classes.yaml")
+            (self.folder / "lock.lock").unlink()
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
 #include "runtime/format/yaml/key_table.h"
+#include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/planned_manifest.h"
 #include "runtime/model/plan/ring_size.h"
@@ -159,6 +160,18 @@ void AddResolution(const plan::Plan& made, const plan::PlannedManifest& manifest
                                  [](const auto& image) { return image.size.z > 1; });
 }
 
+/// Adds how many stain fits are those of label sets; nothing without stain_normalize.
+void AddStains(const plan::Plan& made, const plan::PlannedManifest& manifest, Json& found) {
+  if (plan::FindStainOp(made.config())) found["stains_of_tissue"] = manifest.stains_of_tissue;
+}
+
+void SayStains(Terminal& terminal, const Json& found) {
+  if (!found.contains("stains_of_tissue")) return;
+  const auto of_tissue = found["stains_of_tissue"].get<std::uint64_t>();
+  terminal.Say(StrCat("stain fits         ", of_tissue, " of the tissue of a label set, ",
+                      found.value("images", std::uint64_t{0}) - of_tissue, " of all pixels"));
+}
+
 void SayResolution(Terminal& terminal, const Json& found) {
   if (found.contains("spacing_mm")) {
     std::string text;
@@ -204,6 +217,7 @@ StatusOr<Checked> Check(client::RunFile& run, const std::string& python) {
   PB_ASSIGN_OR_RETURN(const auto manifest,
                       FromJson<plan::PlannedManifest>(result["manifest"], "stream plan"));
   AddResolution(made, manifest, checked.found);
+  AddStains(made, manifest, checked.found);
   AddBags(made, checked.found);
   return checked;
 }
@@ -255,6 +269,7 @@ class ConfigCheckCommand final : public Command {
       terminal.Say(StrCat("  pixels of class  ", name, ": ", pixels.get<std::uint64_t>()));
     }
     SayResolution(terminal, found);
+    SayStains(terminal, found);
     SayBags(terminal, found);
     terminal.Say(StrCat("patches per epoch  ", number("patches")));
     terminal.Say(StrCat("batches per epoch  ", number("batches_per_epoch")));

@@ -83,7 +83,8 @@ StatusOr<CurrentLock> LockNow(const plan::OpTable& ops, const std::string& confi
   source.for_lock = true;
   PB_ASSIGN_OR_RETURN(client::RunFile run, client::ReadRun(source));
   PB_RETURN_IF_ERROR(ChooseTraining(run));
-  const plan::LockRequest request{plan::ToJson(run.WithoutPaths()), run.lock_keys.sets};
+  const plan::LockRequest request{plan::ToJson(run.WithoutPaths()),
+                                  plan::SetsToLock(run.lock_keys)};
   const StatusOr<Json> result = RunWorkerOp("lock.images", JsonOf(request), JsonOf(run.Manifest()));
   if (!result.ok()) return run.Locate(result.status());
   PB_ASSIGN_OR_RETURN(const auto found, FromJson<plan::FoundImages>(*result, kWhat));

@@ -134,6 +134,10 @@ void SettleCohortReferences(OpLists& lists, const Json& fit) {
   }
 }
 
+void SetTissueOfFits(OpLists& lists, std::string_view tissue) {
+  ForEachStainOp(lists, [&](Json& options) { options["tissue"] = tissue; });
+}
+
 void NumberScanners(OpLists& lists, const std::vector<std::string>& names) {
   ForEachStainOp(lists, [&](Json& options) {
     for (const char* const map : {"scanners", "scanner_fits"}) {

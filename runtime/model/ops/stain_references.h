@@ -40,6 +40,9 @@ std::string PictureStatistic(std::string_view reference);
 /// The entry of `scanners` for scanners without an entry of their own.
 inline constexpr const char kOtherScanners[] = "other";
 inline constexpr std::size_t kMaxScanners = 64;
+/// The label set that fits go by unasked, where a store has it; and the value of `tissue` under
+/// which none does.
+inline constexpr char kTissueOfFits[] = "tissue", kNoTissueOfFits[] = "none";
 
 struct StainReferences {
   StainProfile profile = StainProfile::kMacenkoCucim;
@@ -55,14 +58,22 @@ struct StainReferences {
   Json scanner_fits = Json::object();  ///< {scanner: as `reference_fit`}
   std::string scanner_column;          ///< column of the cohort table
   StainMisfit misfit = StainMisfit::kRefuse;
-  /// The label set whose tissue the stains of each image are fitted on; empty: the fit of ingest,
-  /// over all pixels. The others are numbers of that fit.
+  /// The label set whose tissue the stains of each image are fitted on, which all of them have;
+  /// empty: kTissueOfFits of those that have it, else all pixels; kNoTissueOfFits: all pixels. The
+  /// others are numbers of that fit.
   std::string tissue;
   double alpha = 1, beta = kStainTissueOd, background = kStainWhite;
 
   /// From options that passed the op's keys.
   static StainReferences FromJson(const Json& options);
 
+  /// Whether every image is to have the set `tissue`.
+  bool AsksForTissue() const { return !tissue.empty() && tissue != kNoTissueOfFits; }
+  /// The label set that fits go by, of the images that have it; empty: none.
+  std::string TissueSet() const {
+    if (tissue.empty()) return kTissueOfFits;
+    return AsksForTissue() ? tissue : "";
+  }
   bool IsByScanner() const { return !scanners.empty() || !scanner_fits.empty(); }
   /// How many references images may name: scanners of a plan, or 1.
   std::size_t ReferenceCount() const { return IsByScanner() ? scanner_fits.size() : 1; }
@@ -89,6 +100,8 @@ void SetStainReference(OpLists& lists, const std::string& scanner, std::string_v
 void SettleStainReference(OpLists& lists, const std::string& scanner, const Json& fit);
 /// Replaces every reference "cohort" by `fit`.
 void SettleCohortReferences(OpLists& lists, const Json& fit);
+/// Gives `tissue` another value.
+void SetTissueOfFits(OpLists& lists, std::string_view tissue);
 /// Keeps only the scanners in `names`, renames them to "0", "1", ... and removes the name of the
 /// column.
 void NumberScanners(OpLists& lists, const std::vector<std::string>& names);

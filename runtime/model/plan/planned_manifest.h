@@ -26,6 +26,7 @@ struct PlannedManifest {
   /// um/px of `image`: one number if all images have the same, else one per image; null: not known.
   Json mpp = {};
   std::uint64_t mpp_assumed = 0;            ///< images that have it from `ingest --assume-mpp`
+  std::uint64_t stains_of_tissue = 0;       ///< images whose stain fit is of their label set
   std::vector<std::string> functions = {};  ///< files of own functions, in the plan's order
 
   static PlannedManifest Of(const std::vector<std::string>& paths, std::vector<std::string> stamps);
@@ -37,6 +38,7 @@ struct PlannedManifest {
                     Field("rows", &PlannedManifest::rows), Field("facts", &PlannedManifest::facts),
                     Field("mpp", &PlannedManifest::mpp),
                     Field("mpp_assumed", &PlannedManifest::mpp_assumed),
+                    Field("stains_of_tissue", &PlannedManifest::stains_of_tissue),
                     Field("functions", &PlannedManifest::functions));
   }
 };

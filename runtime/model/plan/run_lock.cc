@@ -69,7 +69,11 @@ StatusOr<LockedKeys> LockedKeysOf(const RunConfig& config) {
   std::set<std::string> columns, sets;
   for (const std::string& set : config.labels.Sets()) sets.insert(set);
   const auto normalize = FindStainReferences(config);
-  if (normalize && !normalize->tissue.empty()) sets.insert(normalize->tissue);
+  if (normalize && normalize->AsksForTissue()) {
+    sets.insert(normalize->tissue);
+  } else if (normalize) {
+    keys.stain_set = normalize->tissue.empty() ? kTissueOfFits : kNoTissueOfFits;
+  }
   AddSampled(config, columns, sets);
   for (const auto& [name, overrides] : config.splits.items()) {
     PB_ASSIGN_OR_RETURN(const RunConfig split, ForSplit(config, name, true));
@@ -93,13 +97,23 @@ StatusOr<LockedKeys> LockedKeysOf(const RunConfig& config) {
   return keys;
 }
 
-std::string_view DifferingKey(const LockedKeys& a, const LockedKeys& b) {
-  if (a.dataset != b.dataset) return "dataset";
-  if (a.where != b.where) return "where";
-  if (a.split_column != b.split_column) return "split_column";
-  if (a.sets != b.sets) return "labels.set, sampling.tissue.set or stain_normalize.tissue";
-  if (a.roles != b.roles) return "splits (a role)";
-  return a.columns != b.columns
+std::vector<std::string> SetsToLock(const LockedKeys& keys) {
+  std::vector<std::string> sets = keys.sets;
+  const bool is_listed = std::find(sets.begin(), sets.end(), kTissueOfFits) != sets.end();
+  if (keys.stain_set == kTissueOfFits && !is_listed) sets.emplace_back(kTissueOfFits);
+  return sets;
+}
+
+std::string_view DifferingKey(const LockedKeys& locked, const LockedKeys& now) {
+  if (locked.dataset != now.dataset) return "dataset";
+  if (locked.where != now.where) return "where";
+  if (locked.split_column != now.split_column) return "split_column";
+  const bool other_fits = !locked.stain_set.empty() && locked.stain_set != now.stain_set;
+  if (locked.sets != now.sets || other_fits) {
+    return "labels.set, sampling.tissue.set or stain_normalize.tissue";
+  }
+  if (locked.roles != now.roles) return "splits (a role)";
+  return locked.columns != now.columns
              ? "sampling.weight_by, labels.label.column or stain_normalize.scanner_column"
              : "";
 }

@@ -48,6 +48,9 @@ struct LockedKeys {
   std::vector<std::string> sets;     ///< label sets that the run reads; sorted
   /// Roles that `splits` states, where statistics are summed over the splits to train on.
   std::map<std::string, std::string> roles = {};
+  /// Where stain_normalize asks for no set: kTissueOfFits or kNoTissueOfFits. Empty otherwise, and
+  /// in locks of earlier versions, under which fits go by no set.
+  std::string stain_set = {};
 
   bool operator==(const LockedKeys&) const = default;
   static constexpr auto Fields() {
@@ -55,8 +58,8 @@ struct LockedKeys {
                     Field("where", &LockedKeys::where).Required(),
                     Field("split_column", &LockedKeys::split_column).Required(),
                     Field("columns", &LockedKeys::columns).Required(),
-                    Field("sets", &LockedKeys::sets).Required(),
-                    Field("roles", &LockedKeys::roles));
+                    Field("sets", &LockedKeys::sets).Required(), Field("roles", &LockedKeys::roles),
+                    Field("stain_set", &LockedKeys::stain_set));
   }
 };
 
@@ -79,8 +82,11 @@ bool SumsTraining(const RunConfig& config);
 Status SettleStatistics(const Json& statistics, OpLists& lists);
 /// The keys that `config` (before ForSplit) asks a lock to pin. Errors are those of ForSplit.
 StatusOr<LockedKeys> LockedKeysOf(const RunConfig& config);
-/// The key of the config in which two locks differ first ("where", "labels.set"), "" for none.
-std::string_view DifferingKey(const LockedKeys& a, const LockedKeys& b);
+/// Label sets that a lock looks for: keys.sets, which all images have, and keys.stain_set.
+std::vector<std::string> SetsToLock(const LockedKeys& keys);
+/// The key of the config in which a lock differs first from what the config asks for ("where",
+/// "labels.set"), "" for none.
+std::string_view DifferingKey(const LockedKeys& locked, const LockedKeys& now);
 
 /// JSON, one line per image, keys sorted: equal locks give equal bytes.
 std::string LockText(const RunLock& lock);

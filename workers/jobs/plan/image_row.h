@@ -41,8 +41,9 @@ struct ImageRow {
   std::optional<plan::PerAxis> spacing;
   std::string orientation;
   std::optional<Extent> tile = std::nullopt;  ///< the size of each, of a store of tiles
-  std::string misfit;  ///< under stain_normalize: why its colours are not H&E; empty: they are
-  std::string fault;   ///< not empty: why it is left out; the other members are then unset
+  std::string misfit;      ///< under stain_normalize: why its colours are not H&E; empty: they are
+  bool of_tissue = false;  ///< its stain fit is that of its label set's tissue
+  std::string fault;       ///< not empty: why it is left out; the other members are then unset
 
   static constexpr auto Fields() {
     return AsObject(Field("image", &ImageRow::image), Field("stamp", &ImageRow::stamp),
@@ -50,7 +51,8 @@ struct ImageRow {
                     Field("facts", &ImageRow::facts), Field("mpp_assumed", &ImageRow::mpp_assumed),
                     Field("spacing", &ImageRow::spacing),
                     Field("orientation", &ImageRow::orientation), Field("tile", &ImageRow::tile),
-                    Field("misfit", &ImageRow::misfit), Field("fault", &ImageRow::fault));
+                    Field("misfit", &ImageRow::misfit), Field("of_tissue", &ImageRow::of_tissue),
+                    Field("fault", &ImageRow::fault));
   }
 };
 

@@ -101,39 +101,69 @@ StatusOr<RecordedStain> FitOfColours(TaskContext& context, const ops::StainHisto
   return RecordedStain{ops::Rounded(judged.fit), judged.evidence};
 }
 
-/// The colours of the tissue of an image's label set.
-StatusOr<ops::StainHistogram> TissueColours(const Folders& allowed, const std::string& store,
-                                            const WantedStain& wanted) {
-  const std::string& set = wanted.options.tissue;
+/// The colours of the tissue of an image's label set; nullopt for a set without them. NotFound
+/// without the set.
+StatusOr<std::optional<ops::StainHistogram>> TissueColours(const Folders& allowed,
+                                                           const std::string& store,
+                                                           const WantedStain& wanted) {
+  const std::string set = wanted.options.TissueSet();
   PB_ASSIGN_OR_RETURN(const zarr::OpenedLabelSet opened,
                       OpenRevision(allowed, store, set, wanted.tissue));
   const StatusOr<std::string> text =
       ReadFile(allowed, StrCat(opened.path, "/", kTissueColoursFile), kMaxColourBytes);
-  if (absl::IsNotFound(text.status())) {
-    return InvalidArgument("the label set '", set,
-                           "' has no colours of its tissue: make it again, with `patchbay labels "
-                           "tissue`, or import it with a class `tissue`");
-  }
+  if (absl::IsNotFound(text.status())) return std::optional<ops::StainHistogram>();
   if (!text.ok()) return text.status();
   const Json files = opened.attributes.value("files", Json::object());
   if (files.is_object() && files.value(kTissueColoursFile, Json()) == Sha256Of(*text).Hex()) {
-    return ops::ParseHistogram(*text);
+    PB_ASSIGN_OR_RETURN(ops::StainHistogram colours, ops::ParseHistogram(*text));
+    return std::optional(std::move(colours));
   }
   return DataLoss("the label set '", set, "': its ", kTissueColoursFile,
                   " is another file than was written: import it again");
 }
 
+bool HasFit(const RecordedStain& stain, plan::StainProfile profile) {
+  return (profile == plan::StainProfile::kReinhard
+              ? stain.fit.reinhard.fallback
+              : stain.fit.macenko.fallback) == plan::StainFallback::kNone;
+}
+
 /// The fit of the tissue of an image's label set. Background is that of the whole image: a mask has
-/// none.
-StatusOr<RecordedStain> FitOfTissue(TaskContext& context, const std::string& store,
-                                    const WantedStain& wanted) {
-  PB_ASSIGN_OR_RETURN(const ops::StainHistogram colours,
-                      TissueColours(context.allowed, store, wanted));
+/// none. nullopt where the run asks for no set, and the image has none of that name, or one without
+/// colours or with too little tissue.
+StatusOr<std::optional<RecordedStain>> FitOfTissue(TaskContext& context, const std::string& store,
+                                                   const WantedStain& wanted) {
+  const bool is_asked = wanted.options.AsksForTissue();
+  const auto colours = TissueColours(context.allowed, store, wanted);
+  const bool is_pinned = wanted.tissue.by != LabelRevision::By::kCurrent;
+  if (!is_asked && !is_pinned && absl::IsNotFound(colours.status())) {
+    return std::optional<RecordedStain>();
+  }
+  PB_RETURN_IF_ERROR(colours.status());
+  if (!*colours && is_asked) {
+    return InvalidArgument("the label set '", wanted.options.tissue,
+                           "' has no colours of its tissue: make it again, with `patchbay labels "
+                           "tissue`, or import it with a class `tissue`");
+  }
+  if (!*colours) return std::optional<RecordedStain>();
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, store));
-  PB_ASSIGN_OR_RETURN(RecordedStain fit, FitOfColours(context, colours, *image, wanted));
+  PB_ASSIGN_OR_RETURN(RecordedStain stain, FitOfColours(context, **colours, *image, wanted));
+  if (!is_asked && !HasFit(stain, wanted.options.profile)) return std::optional<RecordedStain>();
   PB_ASSIGN_OR_RETURN(const auto whole, RecordedStainOf(context.allowed, store, wanted.colours));
-  fit.evidence->background = whole && whole->evidence ? whole->evidence->background : 255;
-  return fit;
+  stain.evidence->background = whole && whole->evidence ? whole->evidence->background : 255;
+  stain.of_tissue = true;
+  return std::optional(std::move(stain));
+}
+
+/// The fit of a store: of the tissue of its label set, else the one that ingest made of all pixels;
+/// nullopt for a store without.
+StatusOr<std::optional<RecordedStain>> FitOfStore(TaskContext& context, const std::string& store,
+                                                  const WantedStain& wanted) {
+  if (!wanted.options.TissueSet().empty()) {
+    auto of_tissue = FitOfTissue(context, store, wanted);
+    if (!of_tissue.ok() || *of_tissue) return of_tissue;
+  }
+  return RecordedStainOf(context.allowed, store, wanted.colours);
 }
 
 /// The colours of the picture's finest level, all of their bits.
@@ -170,12 +200,16 @@ StatusOr<ops::StainHistogram> PictureColours(TaskContext& context, const ImageSo
 StatusOr<RecordedStain> FitOfPicture(TaskContext& context, const std::string& path,
                                      const WantedStain& wanted) {
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, path));
-  if (!wanted.options.tissue.empty() && zarr::IsStore(context.allowed, path)) {
-    const auto fit = FitOfTissue(context, path, wanted);
-    if (fit.ok() || !absl::IsNotFound(fit.status())) return fit;
+  if (zarr::IsStore(context.allowed, path)) {
+    auto fit = FitOfStore(context, path, wanted);
+    if (absl::IsNotFound(fit.status())) {  // the set that the run's images are to have
+      WantedStain all = wanted;
+      all.options.tissue = plan::kNoTissueOfFits;
+      fit = FitOfStore(context, path, all);
+    }
+    PB_RETURN_IF_ERROR(fit.status());
+    if (*fit) return **fit;
   }
-  PB_ASSIGN_OR_RETURN(const auto recorded, RecordedStainOf(context.allowed, path, wanted.colours));
-  if (recorded) return *recorded;
   PB_ASSIGN_OR_RETURN(const ops::StainHistogram colours, PictureColours(context, *image));
   return FitOfColours(context, colours, *image, wanted);
 }
@@ -255,8 +289,12 @@ namespace {
 WantedStain WantedOf(const plan::RunConfig& config, const plan::StainReferences& normalize,
                      const TrainingImage& image) {
   WantedStain wanted{StainColoursOf(config), normalize, {}};
-  const auto set = image.sets.find(normalize.tissue);
-  if (set != image.sets.end()) wanted.tissue = {LabelRevision::By::kDigest, set->second};
+  const auto set = image.sets.find(normalize.TissueSet());
+  if (set != image.sets.end()) {
+    wanted.tissue = {LabelRevision::By::kDigest, set->second};
+  } else if (!normalize.AsksForTissue()) {
+    wanted.options.tissue = plan::kNoTissueOfFits;
+  }
   return wanted;
 }
 
@@ -298,9 +336,8 @@ StatusOr<RecordedStain> StainFitOfStore(TaskContext& context, const std::string&
         "stain_normalize needs the stain fit that ingest makes from all pixels: `patchbay ingest` "
         "the slide and name its store");
   }
-  if (!wanted.options.tissue.empty()) return FitOfTissue(context, path, wanted);
-  PB_ASSIGN_OR_RETURN(const auto recorded, RecordedStainOf(allowed, path, wanted.colours));
-  if (recorded) return *recorded;
+  PB_ASSIGN_OR_RETURN(const auto fit, FitOfStore(context, path, wanted));
+  if (fit) return *fit;
   return InvalidArgument(
       "stain_normalize: the store has no stain fit (made by an earlier version or not of RGB): "
       "`patchbay ingest` the slide again, into another folder");

@@ -37,11 +37,11 @@ StainColours StainColoursOf(const plan::RunConfig& config);
 struct WantedStain {
   StainColours colours = StainColours::kDevice;
   plan::StainReferences options = {};
-  LabelRevision tissue = {};  ///< revision of options.tissue
+  LabelRevision tissue = {};  ///< revision of options.TissueSet()
 };
 
-/// The fit that ingest left in an image's store, or one of the colours of its tissue, which
-/// `labels tissue` left there. InvalidArgument, with a remedy, for a slide and for a store without
+/// The fit of the colours of an image's tissue, which `labels tissue` left in its store, or the one
+/// that ingest left there. InvalidArgument, with a remedy, for a slide and for a store without
 /// them. To fit a slide here would read all of it at every start.
 StatusOr<RecordedStain> StainFitOfStore(TaskContext& context, const std::string& path,
                                         const WantedStain& wanted);

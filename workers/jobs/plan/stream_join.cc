@@ -55,7 +55,7 @@ struct DatasetImages {
   std::vector<std::optional<Modality>> modalities;
   std::vector<std::vector<results::ChannelFacts>> channels;  ///< ImageFacts::channels of each
   std::vector<std::string> misfits;                          ///< ImageRow::misfit of each
-  std::size_t mpps_assumed = 0;
+  std::size_t mpps_assumed = 0, stains_of_tissue = 0;
   Json facts = Json::array();          ///< results::ImageFacts of each
   std::vector<std::uint64_t> numbers;  ///< numbers of the images in the root task's list
   std::size_t listed = 0;              ///< images of that list
@@ -76,6 +76,7 @@ struct DatasetImages {
       tiles.push_back(row.tile);
       misfits.push_back(std::move(row.misfit));
       mpps_assumed += row.mpp_assumed ? 1 : 0;
+      stains_of_tissue += row.of_tissue ? 1 : 0;
       modalities.push_back(row.facts.modality);
       facts.push_back(JsonOf(row.facts));
       channels.push_back(std::move(row.facts.channels));
@@ -499,6 +500,9 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   PB_RETURN_IF_ERROR(CheckIcc(request.config, joined));
   PB_RETURN_IF_ERROR(SettleMisfits(request.config, joined));
   PB_RETURN_IF_ERROR(SettleStainReferences(context, request.config, joined.images));
+  const auto normalize = plan::FindStainReferences(request.config);
+  // Fits are numbers by now: a run by all pixels is the same plan whichever way it came to them.
+  if (normalize && !normalize->AsksForTissue()) plan::SetTissueOfFits(request.config, "");
   PB_RETURN_IF_ERROR(SettleFunctions(context, request.config));
   PB_ASSIGN_OR_RETURN(const std::vector<plan::ListedRun> order,
                       OrderOf(context.manifest, request.config, joined.numbers));
@@ -516,6 +520,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   manifest.mpp = MppsToJson(joined.mpps);
   manifest.facts = std::move(joined.facts);
   manifest.mpp_assumed = joined.mpps_assumed;
+  manifest.stains_of_tissue = joined.stains_of_tissue;
   PB_ASSIGN_OR_RETURN(manifest.functions, FunctionPathsOf(context));
   if (IsTable(context.manifest)) manifest.rows = std::move(joined.numbers);
   planned.manifest = JsonOf(manifest);

@@ -234,10 +234,15 @@ Status AddStain(TaskContext& context, const std::string& path, const Group& grou
   if (!group.stain_options.is_null()) {
     wanted.options = plan::StainReferences::FromJson(group.stain_options);
   }
-  if (const std::string& set = wanted.options.tissue; pins != nullptr && !set.empty()) {
+  if (const std::string set = wanted.options.TissueSet(); pins != nullptr && !set.empty()) {
     const StatusOr<Digest> pinned = PinnedSet(*pins, set);
-    if (!pinned.ok()) return CannotUse(path, pinned.status());
-    wanted.tissue = {LabelRevision::By::kDigest, *pinned};
+    if (pinned.ok()) {
+      wanted.tissue = {LabelRevision::By::kDigest, *pinned};
+    } else if (wanted.options.AsksForTissue()) {
+      return CannotUse(path, pinned.status());
+    } else {
+      wanted.options.tissue = plan::kNoTissueOfFits;
+    }
   }
   const StatusOr<RecordedStain> stain = StainFitOfStore(context, path, wanted);
   if (!stain.ok()) {
@@ -246,6 +251,7 @@ Status AddStain(TaskContext& context, const std::string& path, const Group& grou
   row.image.macenko = stain->fit.macenko;
   row.image.reinhard = stain->fit.reinhard;
   row.misfit = stain->Misfit();
+  row.of_tissue = stain->of_tissue;
   return absl::OkStatus();
 }
 

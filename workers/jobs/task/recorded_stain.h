@@ -17,6 +17,7 @@ enum class StainColours : bool { kDevice, kSrgb };
 struct RecordedStain {
   plan::StainFit fit;
   std::optional<plan::StainEvidence> evidence;  ///< stores of earlier versions have none
+  bool of_tissue = false;  ///< it is that of a label set's tissue, and not of all pixels
 
   std::string Misfit() const { return plan::MisfitOf(fit, evidence); }
 };

@@ -136,6 +136,35 @@ TEST(RunLock, PinsWhatTheConfigGoesBy) {
   EXPECT_EQ(DifferingKey(*keys, other), "where");
 }
 
+TEST(RunLock, PinsTheSetThatStainFitsGoBy) {
+  const auto keys_of = [](const std::string& options) {
+    return *LockedKeysOf(*ParseRunConfig(
+        StrCat("dataset: t.csv\npatch: {size: [8, 8]}\npreprocess: [", options, "]\n"), "r"));
+  };
+  const LockedKeys without = keys_of(""), unasked = keys_of("stain_normalize");
+  const LockedKeys none = keys_of("stain_normalize: {tissue: none}");
+  const LockedKeys mine = keys_of("stain_normalize: {tissue: mine}");
+  EXPECT_EQ(without.stain_set, "");
+  EXPECT_EQ(unasked.stain_set, "tissue");
+  EXPECT_TRUE(unasked.sets.empty()) << "images may lack it";
+  EXPECT_EQ(SetsToLock(unasked), std::vector<std::string>{"tissue"});
+  EXPECT_EQ(none.stain_set, "none");
+  EXPECT_TRUE(SetsToLock(none).empty());
+  EXPECT_EQ(mine.stain_set, "");
+  EXPECT_EQ(SetsToLock(mine), std::vector<std::string>{"mine"});
+  const std::string_view key = "labels.set, sampling.tissue.set or stain_normalize.tissue";
+  EXPECT_EQ(DifferingKey(unasked, none), key);
+  EXPECT_EQ(DifferingKey(none, unasked), key);
+  EXPECT_EQ(DifferingKey(mine, unasked), key);
+  LockedKeys earlier = unasked;
+  earlier.stain_set = "";
+  EXPECT_EQ(DifferingKey(earlier, unasked), "") << "a lock of an earlier version";
+  RunLock lock = Lock();
+  EXPECT_EQ(LockText(lock).find("stain_set"), std::string::npos);
+  lock.keys = unasked;
+  EXPECT_EQ(ParseRunLock(LockText(lock), "run.lock")->keys, unasked);
+}
+
 TEST(RunLock, HasThePlacesOfEachTableOfPositions) {
   const std::string plain = LockText(Lock());
   EXPECT_EQ(plain.find("places"), std::string::npos);
