@@ -44,12 +44,6 @@ Status CheckScanners(const plan::StainReferences& normalize) {
 
 Status CheckTable(const Json& options) {
   const auto normalize = plan::StainReferences::FromJson(options);
-  const bool as_ingest = normalize.alpha == 1 && normalize.beta == plan::kStainTissueOd &&
-                         normalize.background == plan::kStainWhite;
-  if (normalize.tissue.empty() && !as_ingest) {
-    return Wrong("alpha, beta and background",
-                 "go with tissue: `patchbay labels tissue` counts the colours that they need");
-  }
   if (normalize.reference.empty()) return Wrong("reference", "an empty path");
   if (normalize.scanner_column.empty()) return Wrong("scanner_column", "an empty name");
   PB_RETURN_IF_ERROR(CheckScanners(normalize));
@@ -127,11 +121,12 @@ config::Key Keys() {
             .help = "fit each slide on the tissue of this label set (`labels tissue`), which all "
                     "have; by default of the set `tissue` of those that have it, else over all "
                     "pixels; `none`: over all pixels"},
-           Number("alpha", 1, 0, 25, "with tissue: percentile of the angles that gives a stain"),
+           Number("alpha", 1, 0, 25,
+                  "Macenko's alpha: percentile of the angles that gives a stain"),
            Number("beta", plan::kStainTissueOd, 0, 2,
-                  "with tissue: natural optical density above which a pixel counts"),
+                  "Macenko's beta: natural optical density above which a pixel counts"),
            Number("background", plan::kStainWhite, 128, 255,
-                  "with tissue: grey level from which on the fit sees no density")},
+                  "grey level from which on the fit sees no density")},
       .check = CheckTable};
 }
 

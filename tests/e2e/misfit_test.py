@@ -163,7 +163,9 @@ class ByTissue(Stained):
             self.assertEqual(self.left(f"tissue: tissue, profile: {profile}", "marked"), self.left(f"tissue: none, profile: {profile}", "clean"))
         self.assertEqual(self.command("verify", "marked/marked.ome.zarr").returncode, 0)
         for options in ("alpha: 5", "beta: 0.6", "background: 225"):
-            self.assertNotEqual(self.left(f"tissue: tissue, {options}", "marked"), clean, options)
+            by_set = self.left(f"tissue: tissue, {options}", "marked")
+            self.assertNotEqual(by_set, clean, options)
+            self.assertEqual(self.left(f"tissue: none, {options}", "clean"), by_set, options)
         default = self.json("stream", self.config("", "clean"), "--digest")["digest"]
         by_store = self.config("reference: marked/marked.ome.zarr, tissue: tissue", "marked", "reference.yaml")
         self.assertNotEqual(self.json("stream", by_store, "--digest")["digest"], default)
@@ -187,7 +189,6 @@ class ByTissue(Stained):
 
     def test_what_lacks_a_set_or_its_colours_is_refused_by_key(self):
         for options, dataset, *parts in (
-                ("alpha: 5", "clean", "run.yaml:6", "alpha, beta and background", "go with tissue"),
                 ("tissue: tissue, beta: 3", "clean", "run.yaml:6", "stain_normalize.beta"),
                 ("tissue: lesion", "marked", "marked.ome.zarr", "preprocess[0].stain_normalize", "lesion")):
             refused = self.command("stream", self.config(options, dataset))
@@ -202,6 +203,23 @@ class ByTissue(Stained):
             refused = self.command("stream", self.config("tissue: tissue", "clean"))
             self.assertNotEqual(refused.returncode, 0)
             self.assertIn(part, refused.stderr)
+        colours.write_bytes(whole)
+
+    def test_a_store_without_its_colours_has_the_fit_of_ingest_alone(self):
+        store = self.folder / "plain/plain.ome.zarr"
+        colours = store / "0/stain.colours"
+        whole = colours.read_bytes()
+        self.assertEqual(self.command("verify", store).returncode, 0)
+        as_ingest = self.json("stream", self.config("", "plain"), "--digest")["digest"]
+        for content, part in ((whole + b"\1", "0/stain.colours: another file than was written"), (None, "the store has no colours to fit by them")):
+            colours.unlink() if content is None else colours.write_bytes(content)
+            for options in ("alpha: 5", "tissue: none, beta: 0.6", "background: 225"):
+                refused = self.command("stream", self.config(options, "plain"))
+                self.assertNotEqual(refused.returncode, 0)
+                self.assertIn(part, refused.stderr)
+                self.assertIn("plain.ome.zarr", refused.stderr)
+            self.assertEqual(self.json("stream", self.config("", "plain"), "--digest")["digest"], as_ingest)
+            self.assertEqual("0/stain.colours: another file than was written" in self.command("verify", store).stderr, content is not None)
         colours.write_bytes(whole)
 
     def test_a_lock_pins_the_set(self):

@@ -23,6 +23,7 @@
 #include "runtime/format/zarr/shard_index.h"
 #include "runtime/format/zarr/shard_list.h"
 #include "runtime/format/zarr/store_tree.h"
+#include "runtime/format/zarr/tied_file.h"
 #include "runtime/os/file.h"
 #include "runtime/os/folders.h"
 #include "runtime/os/work_meter.h"
@@ -453,6 +454,17 @@ StatusOr<VerifyReport> VerifyStore(const Folders& allowed, const std::string& st
     documents.insert(name);
     const Status same = CheckFile(allowed, StrCat(opened.path, "/", name), digest);
     if (!same.ok()) reporting.Fault(StrCat(name, ": ", MessageOf(same)));
+  }
+  PB_ASSIGN_OR_RETURN(const EntryKind colours,
+                      EntryKindOf(allowed, StrCat(opened.path, "/", kStainColoursFile)));
+  if (colours != EntryKind::kNothing && opened.recorded) {
+    documents.insert(kStainColoursFile);
+    const Status same = colours == EntryKind::kFile
+                            ? ReadTied(allowed, StrCat(opened.path, "/", kStainColoursFile),
+                                       opened.recorded->pixels)
+                                  .status()
+                            : DataLoss(NameOf(colours));
+    if (!same.ok()) reporting.Fault(StrCat(kStainColoursFile, ": ", MessageOf(same)));
   }
   reporting.Strange(FindStrangeEntries(allowed, opened.path, {documents, shards, kLabelsFolder},
                                        options.max_listed));

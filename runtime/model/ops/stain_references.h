@@ -74,6 +74,10 @@ struct StainReferences {
     if (tissue.empty()) return kTissueOfFits;
     return AsksForTissue() ? tissue : "";
   }
+  /// Whether the numbers of the fit are those of ingest.
+  bool FitsAsIngest() const {
+    return alpha == 1 && beta == kStainTissueOd && background == kStainWhite;
+  }
   bool IsByScanner() const { return !scanners.empty() || !scanner_fits.empty(); }
   /// How many references images may name: scanners of a plan, or 1.
   std::size_t ReferenceCount() const { return IsByScanner() ? scanner_fits.size() : 1; }

@@ -4,6 +4,7 @@
 #include "runtime/format/json/json_forms.h"
 #include "runtime/format/zarr/image_store.h"
 #include "runtime/format/zarr/label_sets.h"
+#include "runtime/format/zarr/tied_file.h"
 #include "runtime/format/zarr/verify.h"
 #include "runtime/model/source/channel_names.h"
 #include "runtime/os/file.h"
@@ -97,6 +98,13 @@ Status FinishRecoded(TaskContext& context, const Conversion& from) {
     return OtherPixels(from);
   }
   PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(context.allowed, from.Made(), spec, roots));
+  const auto colours = zarr::ReadTied(
+      context.allowed, StrCat(from.path, "/", zarr::kStainColoursFile), roots.pixels);
+  if (colours.ok()) {
+    PB_RETURN_IF_ERROR(ReplaceFile(context.allowed,
+                                   StrCat(from.Made(), "/", zarr::kStainColoursFile),
+                                   zarr::TiedBytes(AsBytes(*colours), roots.pixels)));
+  }
   const std::string labels = StrCat(from.path, "/", zarr::kLabelsFolder);
   if (!IsFolder(context.allowed, labels, false)) return absl::OkStatus();
   return CopyBelow(context, labels, StrCat(from.Made(), "/", zarr::kLabelsFolder));

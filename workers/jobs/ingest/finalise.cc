@@ -6,6 +6,7 @@
 #include "ops/stain_normalize/fit_stains.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
+#include "runtime/format/zarr/tied_file.h"
 #include "runtime/model/ops/image_icc_lookup.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
@@ -35,10 +36,10 @@ StatusOr<std::vector<CheckedShard>> ReportedShards(const TaskContext& context) {
   return shards;
 }
 
-/// Records the stain fit of the whole slide, in its own colours and in those of its ICC profile.
-/// Does nothing for a slide without colours.
-Status AddColours(TaskContext& context, const IngestSlide& slide, Json& attributes) {
-  if (!HasColours(slide)) return absl::OkStatus();
+/// The colours of the whole slide; nullopt for a slide without colours.
+StatusOr<std::optional<ops::StainHistogram>> ColoursOf(TaskContext& context,
+                                                       const IngestSlide& slide) {
+  if (!HasColours(slide)) return std::optional<ops::StainHistogram>();
   ops::StainCounter whole;
   for (const zarr::ShardPlace& place : ShardPlaces(slide)) {
     if (place.level != 0) break;
@@ -47,7 +48,12 @@ Status AddColours(TaskContext& context, const IngestSlide& slide, Json& attribut
     context.AddProgress();
     PB_RETURN_IF_ERROR(context.CheckCancelled());
   }
-  const ops::StainHistogram counts = whole.Take();
+  return std::optional(whole.Take());
+}
+
+/// Records the stain fit of the whole slide, in its own colours and in those of its ICC profile.
+Status AddFits(TaskContext& context, const IngestSlide& slide, const ops::StainHistogram& counts,
+               Json& attributes) {
   const auto add_fit = [&](StainColours colours, const ops::StainFitOptions& options) {
     const auto judged = ops::JudgeStains(counts, options, [&context] { context.AddProgress(); });
     const StainAttributes names = StainAttributesOf(colours);
@@ -86,9 +92,15 @@ Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std
   outcome.absent_pieces = shards.absent_pieces;
   PB_RETURN_IF_ERROR(AddScannedArea(slide, spec.attributes));
   spec.attributes["absent_tiles"] = outcome.absent_pieces;
-  PB_RETURN_IF_ERROR(AddColours(context, slide, spec.attributes));
+  PB_ASSIGN_OR_RETURN(const auto colours, ColoursOf(context, slide));
+  if (colours) PB_RETURN_IF_ERROR(AddFits(context, slide, *colours, spec.attributes));
   PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, shards.records));
   PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(context.allowed, slide.Store(), spec, roots));
+  if (colours) {
+    const std::string file = StrCat(slide.Store(), "/", zarr::kStainColoursFile);
+    PB_RETURN_IF_ERROR(ReplaceFile(
+        context.allowed, file, zarr::TiedBytes(ops::SerialiseHistogram(*colours), roots.pixels)));
+  }
   PB_RETURN_IF_ERROR(StepOf(context));
   return PublishStaged(context, slide, {slide.Store(), spec, roots}, name, outcome);
 }

@@ -10,9 +10,11 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
+#include "runtime/format/zarr/tied_file.h"
 #include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/image_colours.h"
 #include "runtime/os/file.h"
+#include "workers/access/stamps.h"
 #include "workers/jobs/task/task.h"
 #include "workers/sources/image_source.h"
 
@@ -155,14 +157,34 @@ StatusOr<std::optional<RecordedStain>> FitOfTissue(TaskContext& context, const s
   return std::optional(std::move(stain));
 }
 
-/// The fit of a store: of the tissue of its label set, else the one that ingest made of all pixels;
-/// nullopt for a store without.
+/// The fit of all pixels by the numbers of the run, of the colours that ingest left in the store;
+/// nullopt for a store without them.
+StatusOr<std::optional<RecordedStain>> FitOfAll(TaskContext& context, const std::string& store,
+                                                const WantedStain& wanted) {
+  const Json pixels = RecordedAttribute(context.allowed, store, "pixel_digest");
+  if (!pixels.is_string()) return std::optional<RecordedStain>();
+  PB_ASSIGN_OR_RETURN(const Digest digest, Digest::FromHex(pixels.get<std::string>()));
+  const auto bytes =
+      zarr::ReadTied(context.allowed, StrCat(store, "/", zarr::kStainColoursFile), digest);
+  if (absl::IsNotFound(bytes.status())) return std::optional<RecordedStain>();
+  if (!bytes.ok()) {
+    return Annotate(bytes.status(), zarr::kStainColoursFile);
+  }
+  PB_ASSIGN_OR_RETURN(const ops::StainHistogram colours, ops::ParseHistogram(*bytes));
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, store));
+  PB_ASSIGN_OR_RETURN(RecordedStain stain, FitOfColours(context, colours, *image, wanted));
+  return std::optional(std::move(stain));
+}
+
+/// The fit of a store: of the tissue of its label set, else of all pixels; nullopt for a store
+/// without.
 StatusOr<std::optional<RecordedStain>> FitOfStore(TaskContext& context, const std::string& store,
                                                   const WantedStain& wanted) {
   if (!wanted.options.TissueSet().empty()) {
     auto of_tissue = FitOfTissue(context, store, wanted);
     if (!of_tissue.ok() || *of_tissue) return of_tissue;
   }
+  if (!wanted.options.FitsAsIngest()) return FitOfAll(context, store, wanted);
   return RecordedStainOf(context.allowed, store, wanted.colours);
 }
 
@@ -338,6 +360,12 @@ StatusOr<RecordedStain> StainFitOfStore(TaskContext& context, const std::string&
   }
   PB_ASSIGN_OR_RETURN(const auto fit, FitOfStore(context, path, wanted));
   if (fit) return *fit;
+  if (!wanted.options.FitsAsIngest()) {
+    return InvalidArgument(
+        "alpha, beta and background: the store has no colours to fit by them (made by an earlier "
+        "version, without statistics, or not of RGB): `patchbay ingest` the slide again, into "
+        "another folder, or make a set of its tissue (`patchbay labels tissue`)");
+  }
   return InvalidArgument(
       "stain_normalize: the store has no stain fit (made by an earlier version or not of RGB): "
       "`patchbay ingest` the slide again, into another folder");
