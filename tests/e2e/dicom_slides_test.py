@@ -25,6 +25,15 @@ stored = zarr.open_group(sys.argv[3], mode="r")["0"][:]
 assert numpy.array_equal(stored, whole[:height, :width].transpose(2, 0, 1))
 """
 
+# Arguments: a level of a DICOM slide, a store: its pixels are those that wsidicom reads.
+COMPARE_WITH_WSIDICOM = """
+import sys, numpy, wsidicom, zarr
+stored = zarr.open_group(sys.argv[2], mode="r")["0"][:].transpose(1, 2, 0)
+with wsidicom.WsiDicom.open(sys.argv[1]) as slide:
+    theirs = numpy.asarray(slide.read_region((0, 0), 0, stored.shape[1::-1]).convert("RGB"))
+assert theirs.std() > 10 and numpy.array_equal(stored, theirs), numpy.abs(stored.astype(int) - theirs).max()
+"""
+
 
 def element(tag, kind, value):
     value = value.encode() if isinstance(value, str) else value
@@ -146,6 +155,10 @@ class DicomSlides(harness.Case):
         store = next((self.folder / "kept").glob("*.zarr"))
         self.assertEqual(self.command("verify", store).returncode, 0)
         self.assertEqual(self.digest(store), self.digest(alone))
+        if harness.oracles("numpy", "wsidicom", "zarr"):
+            self.json("ingest", alone, "--out", "pixels", "--codec", "lz4")
+            store = next((self.folder / "pixels").glob("*.zarr"))
+            subprocess.run([harness.PYTHON, "-c", COMPARE_WITH_WSIDICOM, slide, store], check=True)
 
     def test_a_column_of_the_table_chooses_a_focal_plane(self):
         for name, planes in (("stack", (0, 1)), ("upper", (1,))):
