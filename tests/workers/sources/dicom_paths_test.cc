@@ -290,7 +290,7 @@ TEST_F(DicomPaths, FocalPlanesOfInstancesEachAreChosenWithTheirLevels) {
   write("b.dcm", Grey(kSeedOfDapi), "1.5");
   write("c.dcm", half, "0");
   EXPECT_THAT(Describe(Open("a.dcm").status()),
-              HasSubstr("leave one in the folder: focal planes at 0, 1.5 um: `patchbay"));
+              HasSubstr("leave one in the folder: focal planes at 0, 1.5 um: a table"));
   const auto upper = Open("a.dcm", {1.5, ""});
   ASSERT_TRUE(upper.ok()) << Describe(upper.status());
   EXPECT_EQ((*upper)->layout().levels.size(), 1u);
