@@ -39,6 +39,8 @@ std::vector<Edge> EdgesOf(const Polygon& polygon) {
 constexpr double kEndless = std::numeric_limits<double>::infinity();
 /// Around a box, so that rounding moves no edge into it.
 constexpr double kMargin = 2;
+/// Edges that reach further may be moved further by rounding.
+constexpr double kExact = 1e12;
 
 enum FrameSide : unsigned { kAbove = 1, kBelow = 2, kLeftOf = 4, kRightOf = 8 };
 
@@ -107,7 +109,10 @@ std::optional<bool> CrossesItself(const Polygon& polygon) {
 /// One tile's pixels, a byte each; they are written where they differ, and only then.
 class LabelPainter::Canvas {
  public:
-  explicit Canvas(std::int64_t side) : side_(side), crossings_(static_cast<std::size_t>(side)) {}
+  explicit Canvas(std::int64_t side)
+      : side_(side),
+        crossings_(static_cast<std::size_t>(side)),
+        turns_(static_cast<std::size_t>(side) + 1) {}
 
   /// A tile of `value` that will lie at `pixels` (side * side bytes).
   void Begin(std::uint8_t* pixels, std::uint8_t value) {
@@ -155,11 +160,23 @@ class LabelPainter::Canvas {
 
  private:
   /// Where the edge crosses the line through the centres of each row: of its two ends, the upper
-  /// one belongs to it.
+  /// one belongs to it. Of an edge to the left of the tile only its rows are taken, and one to the
+  /// right of it changes no pixel.
   void Cross(const Vertex& a, const Vertex& b, const Box& tile) {
     const double top = std::min(a.y, b.y), bottom = std::max(a.y, b.y);
     const std::int64_t first = std::max<std::int64_t>(0, RowFrom(top, tile));
     const std::int64_t last = std::min<std::int64_t>(side_, RowFrom(bottom, tile));
+    if (first >= last) return;
+    const auto [least, most] = std::minmax(a.x, b.x);
+    if (least > -kExact && most < kExact) {
+      const auto left = static_cast<double>(tile.x), right = static_cast<double>(tile.x + side_);
+      if (most < left - kMargin) {
+        turns_[static_cast<std::size_t>(first)] ^= 1;
+        turns_[static_cast<std::size_t>(last)] ^= 1;
+        return;
+      }
+      if (least > right + kMargin) return;
+    }
     for (std::int64_t row = first; row < last; ++row) {
       const double y = static_cast<double>(tile.y + row) + 0.5;
       crossings_[static_cast<std::size_t>(row)].push_back((b.x - a.x) * (y - a.y) / (b.y - a.y) +
@@ -182,18 +199,28 @@ class LabelPainter::Canvas {
     std::int64_t row, begin, end;
   };
 
-  /// Empties crossings_ into spans_, row by row.
+  /// Empties crossings_ and turns_ into spans_, row by row.
   void FindSpans(const Box& tile) {
     spans_.clear();
+    bool begins_inside = false;
     for (std::int64_t y = 0; y < side_; ++y) {
       std::vector<double>& at = crossings_[static_cast<std::size_t>(y)];
-      std::sort(at.begin(), at.end());
-      for (std::size_t i = 0; i + 1 < at.size(); i += 2) {
-        const Span span{y, FirstFrom(at[i], tile), FirstFrom(at[i + 1], tile)};
-        if (span.begin < span.end) spans_.push_back(span);
-      }
+      std::uint8_t& turn = turns_[static_cast<std::size_t>(y)];
+      begins_inside ^= turn != 0;
+      turn = 0;
+      if (at.size() > 1) std::sort(at.begin(), at.end());
+      bool is_inside = begins_inside;
+      std::int64_t begin = 0;
+      const auto turn_at = [&](std::int64_t x) {
+        if (is_inside && begin < x) spans_.push_back({y, begin, x});
+        is_inside = !is_inside;
+        begin = x;
+      };
+      for (const double x : at) turn_at(FirstFrom(x, tile));
+      if (is_inside) turn_at(side_);
       at.clear();
     }
+    turns_.back() = 0;
   }
 
   std::uint8_t* Pixels() {
@@ -206,6 +233,9 @@ class LabelPainter::Canvas {
   std::uint8_t* pixels_ = nullptr;
   std::optional<std::uint8_t> value_;
   std::vector<std::vector<double>> crossings_;  ///< crossings of each row; empty between two fills
+  /// Whether the rows from this one on begin inside where those above begin outside; 0 between two
+  /// fills.
+  std::vector<std::uint8_t> turns_;
   std::vector<Span> spans_;
 };
 
