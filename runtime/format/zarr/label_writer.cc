@@ -1,18 +1,19 @@
 #include "runtime/format/zarr/label_writer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <future>
-#include <map>
 #include <memory>
 #include <span>
 
 #include "runtime/core/runs.h"
 #include "runtime/core/strings.h"
-#include "runtime/format/zarr/codec/chunk_encoder.h"
 #include "runtime/format/zarr/downsample.h"
+#include "runtime/format/zarr/label_cells.h"
 #include "runtime/format/zarr/shard_encoder.h"
+#include "runtime/format/zarr/shared_loop.h"
 #include "runtime/os/file.h"
 #include "runtime/os/work_meter.h"
 
@@ -27,7 +28,7 @@ constexpr int kCodecLevel = 1;
 struct ChunkRow {
   std::int64_t index = 0;
   std::vector<LabelCell> cells;
-  std::vector<Digest> digests;  ///< digests of the chunks that have pixels, by column
+  std::vector<EncodedCell> encoded;  ///< by column
 };
 
 /// Where shards go, and who is told of each.
@@ -47,9 +48,6 @@ class LevelRows {
         level_(level),
         size_(size),
         grid_(ChunkGridOf(settings, size)),
-        encoder_(settings),
-        row_hasher_(settings),
-        constant_hasher_(settings),
         out_(out) {}
 
   const Extent& size() const { return size_; }
@@ -64,32 +62,20 @@ class LevelRows {
   std::int64_t WidthOf(std::int64_t column) const {
     return std::min(settings_.chunk.x, size_.x - column * settings_.chunk.x);
   }
-
-  /// Hashes each chunk that has pixels. Touches nothing that Add does.
-  void Hash(ChunkRow& row) {
-    std::vector<ConstTensorView> views;
-    std::vector<std::size_t> places;
-    for (std::size_t x = 0; x < row.cells.size(); ++x) {
-      if (row.cells[x].pixels == nullptr) continue;
-      views.push_back(ViewOf(row.cells[x].pixels.get(), HeightOf(row.index),
-                             WidthOf(static_cast<std::int64_t>(x))));
-      places.push_back(x);
-    }
-    const std::vector<Digest> found =
-        row_hasher_.HashEach(views, std::vector<bool>(views.size(), false));
-    row.digests.assign(row.cells.size(), {});
-    for (std::size_t i = 0; i < places.size(); ++i) row.digests[places[i]] = found[i];
+  CellPart PartOf(const ChunkRow& row, std::size_t column) const {
+    return {&row.cells[column], HeightOf(row.index), WidthOf(static_cast<std::int64_t>(column))};
   }
 
-  /// Encodes a row whose digests are known.
+  /// Takes a row whose chunks are encoded.
   Status Add(ChunkRow row) {
     const Extent per_shard = settings_.ChunksPerShard();
     const std::int64_t shards = (grid_.x + per_shard.x - 1) / per_shard.x;
     if (row.index % per_shard.y == 0) Begin(row.index, shards);
-    for (std::int64_t x = 0; x < grid_.x; ++x) {
-      ShardPiece& piece = pieces_[static_cast<std::size_t>(x / per_shard.x)];
-      PB_RETURN_IF_ERROR(Encode(row, x, piece));
+    for (std::size_t x = 0; x < row.encoded.size(); ++x) {
+      const auto& [bytes, pixels] = row.encoded[x];
+      AppendEncoded(bytes, pixels, pieces_[x / static_cast<std::size_t>(per_shard.x)]);
     }
+    row.encoded = {};
     const bool is_last = row.index + 1 == grid_.y;
     if (is_last || (row.index + 1) % per_shard.y == 0) PB_RETURN_IF_ERROR(WriteShards());
     ++rows_done_;
@@ -103,12 +89,6 @@ class LevelRows {
   }
 
  private:
-  /// One value as a chunk of some shape.
-  struct Constant {
-    std::vector<std::byte> bytes;
-    Digest pixels;
-  };
-
   void Begin(std::int64_t row, std::int64_t shards) {
     const Extent per_shard = settings_.ChunksPerShard();
     pieces_.clear();
@@ -120,70 +100,6 @@ class LevelRows {
                     std::min(per_shard.x, grid_.x - s * per_shard.x)};
       pieces_.push_back(std::move(piece));
     }
-  }
-
-  /// The chunk's pixels padded with background to a whole one, encoded, with its checksum.
-  Status EncodeRaw(const std::uint8_t* pixels, std::int64_t height, std::int64_t width,
-                   std::vector<std::byte>& to) {
-    const auto size = static_cast<std::size_t>(kChunkSide * kChunkSide);
-    std::span<const std::byte> whole(reinterpret_cast<const std::byte*>(pixels), size);
-    if (height < kChunkSide || width < kChunkSide) {
-      raw_.assign(size, std::byte{kIgnoreLabel});
-      for (std::int64_t y = 0; y < height; ++y) {
-        std::memcpy(raw_.data() + y * kChunkSide, pixels + y * kChunkSide,
-                    static_cast<std::size_t>(width));
-      }
-      whole = raw_;
-    }
-    const std::size_t begin = to.size();
-    PB_RETURN_IF_ERROR(encoder_.Append(whole, to));
-    const std::uint32_t crc = Crc32c(std::span(to).subspan(begin));
-    const auto tail = std::as_bytes(std::span(&crc, 1));
-    to.insert(to.end(), tail.begin(), tail.end());
-    return absl::OkStatus();
-  }
-
-  ConstTensorView ViewOf(const std::uint8_t* pixels, std::int64_t height, std::int64_t width) {
-    ConstTensorView view;
-    view.data = reinterpret_cast<const std::byte*>(pixels);
-    view.rank = 4;
-    view.shape = {1, height, width, 1};
-    view.stride_bytes = {kChunkSide * kChunkSide, kChunkSide, 1, 1};
-    return view;
-  }
-
-  StatusOr<const Constant*> ConstantOf(std::uint8_t value, std::int64_t height,
-                                       std::int64_t width) {
-    const std::array<std::int64_t, 3> key = {value, height, width};
-    const auto known = constants_.find(key);
-    if (known != constants_.end()) return &known->second;
-    const std::vector<std::uint8_t> pixels(static_cast<std::size_t>(kChunkSide * kChunkSide),
-                                           value);
-    Constant constant;
-    constant.pixels = constant_hasher_.Hash(ViewOf(pixels.data(), height, width), false);
-    if (value != kIgnoreLabel) {
-      PB_RETURN_IF_ERROR(EncodeRaw(pixels.data(), height, width, constant.bytes));
-    }
-    return &constants_.emplace(key, std::move(constant)).first->second;
-  }
-
-  /// Chunk `x` of the row.
-  Status Encode(const ChunkRow& row, std::int64_t x, ShardPiece& piece) {
-    const LabelCell& cell = row.cells[static_cast<std::size_t>(x)];
-    const std::int64_t height = HeightOf(row.index), width = WidthOf(x);
-    EncodedChunk chunk;
-    chunk.offset = piece.bytes.size();
-    chunk.pixels = row.digests[static_cast<std::size_t>(x)];
-    if (cell.pixels == nullptr) {
-      PB_ASSIGN_OR_RETURN(const Constant* constant, ConstantOf(cell.value, height, width));
-      piece.bytes.insert(piece.bytes.end(), constant->bytes.begin(), constant->bytes.end());
-      chunk.pixels = constant->pixels;
-    } else {
-      PB_RETURN_IF_ERROR(EncodeRaw(cell.pixels.get(), height, width, piece.bytes));
-    }
-    chunk.size_bytes = piece.bytes.size() - chunk.offset;
-    piece.chunks.push_back(chunk);
-    return absl::OkStatus();
   }
 
   Status WriteShards() {
@@ -208,13 +124,9 @@ class LevelRows {
   const ImageStoreSettings& settings_;
   const int level_;
   const Extent size_, grid_;
-  ChunkEncoder encoder_;
-  PixelHasher row_hasher_, constant_hasher_;  ///< used by Hash and by Add
   LabelShards& out_;
   std::deque<ChunkRow> kept_;
   std::vector<ShardPiece> pieces_;  ///< pieces of the row of shards that is being made
-  std::map<std::array<std::int64_t, 3>, Constant> constants_;  ///< by value, height, width
-  std::vector<std::byte> raw_;
   std::int64_t rows_done_ = 0;
 };
 
@@ -240,31 +152,19 @@ std::unique_ptr<std::uint8_t[]> ChunkBuffer() {
       static_cast<std::size_t>(kChunkSide * kChunkSide));
 }
 
-void Tally(const LabelCell& cell, std::int64_t height, std::int64_t width,
-           std::array<std::uint64_t, 256>& out) {
-  if (cell.pixels == nullptr) {
-    out[cell.value] += static_cast<std::uint64_t>(height * width);
-    return;
-  }
-  for (std::int64_t y = 0; y < height; ++y) {
-    CountValues(cell.pixels.get() + y * kChunkSide, width, out);
-  }
-}
-
 /// Makes rows of every level as soon as the rows of the finer level are complete.
 class Pyramid {
  public:
   Pyramid(const ShardTarget& target, const ImageStoreSettings& settings,
           const std::vector<Extent>& levels, LabelShards& out)
-      : out_(out) {
+      : lanes_{Lane(settings), Lane(settings)} {
     for (std::size_t i = 0; i < levels.size(); ++i) {
       levels_.push_back(
           std::make_unique<LevelRows>(target, settings, static_cast<int>(i), levels[i], out));
     }
   }
 
-  /// Row `index` of level 0, its pixels counted and hashed: about half of the work of a row, so
-  /// that neither thread waits long. Touches nothing that AddFinest does.
+  /// Row `index` of level 0. Touches nothing that AddFinest does.
   StatusOr<ChunkRow> MakeFinest(std::int64_t index, const LabelChunk& finest) {
     LevelRows& level = *levels_[0];
     ChunkRow row{index, {}, {}};
@@ -273,25 +173,62 @@ class Pyramid {
       if (pixels == nullptr) pixels = ChunkBuffer();
       PB_ASSIGN_OR_RETURN(const std::optional<std::uint8_t> value,
                           finest({0, index, x}, pixels.get()));
-      const std::int64_t height = level.HeightOf(index), width = level.WidthOf(x);
-      row.cells.push_back(value ? LabelCell{*value, nullptr} : CellOf(pixels, height, width));
-      Tally(row.cells.back(), height, width, out_.pixels);
+      row.cells.push_back(value ? LabelCell{*value, nullptr}
+                                : CellOf(pixels, level.HeightOf(index), level.WidthOf(x)));
     }
-    level.Hash(row);
     return row;
   }
 
-  /// Encodes a row of level 0, and the rows of coarser levels that it completes.
-  Status AddFinest(ChunkRow row) {
-    PB_RETURN_IF_ERROR(levels_[0]->Add(std::move(row)));
-    return BuildAbove(0);
+  /// Counts and encodes a row of level 0, and makes the rows of coarser levels that it completes.
+  /// `loop` shares the work, chunk by chunk.
+  Status AddFinest(ChunkRow row, SharedLoop& loop) {
+    LevelRows& level = *levels_[0];
+    const auto count = [&](std::size_t column, Lane& lane) {
+      lane.encoder.Count(level.PartOf(row, column));
+    };
+    PB_RETURN_IF_ERROR(Encode(level, row, loop, count));
+    PB_RETURN_IF_ERROR(level.Add(std::move(row)));
+    return BuildAbove(0, loop);
   }
 
   std::int64_t rows() const { return levels_[0]->grid().y; }
 
+  /// Pixels of level 0 so far, by value.
+  std::array<std::uint64_t, 256> Counts() const {
+    std::array<std::uint64_t, 256> all = lanes_[0].encoder.counts();
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] += lanes_[1].encoder.counts()[i];
+    return all;
+  }
+
  private:
+  /// One thread's part in the work.
+  struct Lane {
+    explicit Lane(const ImageStoreSettings& settings) : encoder(settings) {}
+
+    LabelCellEncoder encoder;
+    std::vector<std::uint8_t> gathered;
+  };
+
+  /// Encodes the chunks of `row`, some at a time, each right after `before` was called for it.
+  Status Encode(const LevelRows& level, ChunkRow& row, SharedLoop& loop,
+                const std::function<void(std::size_t column, Lane&)>& before) {
+    const std::size_t columns = row.cells.size(), together = LabelCellEncoder::SideBySide();
+    row.encoded.resize(columns);
+    const auto encode = [&](std::size_t item, SharedLoop::Lane number) {
+      Lane& lane = lanes_[number];
+      const std::size_t begin = item * together, end = std::min(columns, begin + together);
+      std::vector<CellPart> parts;
+      for (std::size_t column = begin; column < end; ++column) {
+        before(column, lane);
+        parts.push_back(level.PartOf(row, column));
+      }
+      return lane.encoder.Encode(parts, std::span(row.encoded).subspan(begin, end - begin));
+    };
+    return loop.Run((columns + together - 1) / together, encode);
+  }
+
   /// Makes the rows of the levels above `level` whose input is complete now.
-  Status BuildAbove(std::size_t level) {
+  Status BuildAbove(std::size_t level, SharedLoop& loop) {
     if (level + 1 == levels_.size()) {
       levels_[level]->Forget(levels_[level]->size().y);
       return absl::OkStatus();
@@ -303,41 +240,40 @@ class Pyramid {
       const std::int64_t end = rows.End(row * kChunkSide + above.HeightOf(row) - 1);
       const bool has_all = below.rows_done() * kChunkSide >= std::min(end, below.size().y);
       if (!has_all) break;
-      ChunkRow coarser = Coarser(below, above, row);
-      above.Hash(coarser);
+      ChunkRow coarser{row, std::vector<LabelCell>(static_cast<std::size_t>(above.grid().x)), {}};
+      const auto make = [&](std::size_t column, Lane& lane) {
+        coarser.cells[column] =
+            Coarser(below, above, {0, row, static_cast<std::int64_t>(column)}, lane);
+      };
+      PB_RETURN_IF_ERROR(Encode(above, coarser, loop, make));
       PB_RETURN_IF_ERROR(above.Add(std::move(coarser)));
       below.Forget(rows.Begin((row + 1) * kChunkSide));
-      PB_RETURN_IF_ERROR(BuildAbove(level + 1));
+      PB_RETURN_IF_ERROR(BuildAbove(level + 1, loop));
     }
     return absl::OkStatus();
   }
 
-  ChunkRow Coarser(const LevelRows& below, const LevelRows& above, std::int64_t index) {
+  /// Chunk `at` of `above`.
+  static LabelCell Coarser(const LevelRows& below, const LevelRows& above, const Point& at,
+                           Lane& lane) {
     const Footprints covers{{below.size().y, above.size().y}, {below.size().x, above.size().x}};
-    ChunkRow out{index, {}, {}};
-    const std::int64_t top = index * kChunkSide, height = above.HeightOf(index);
-    for (std::int64_t x = 0; x < above.grid().x; ++x) {
-      const std::int64_t left = x * kChunkSide, width = above.WidthOf(x);
-      const Box box = Box2D(top, left, height, width);
-      const std::int64_t y0 = covers.y.Begin(top), x0 = covers.x.Begin(left);
-      const Box covered =
-          Box2D(y0, x0, covers.y.End(top + height - 1) - y0, covers.x.End(left + width - 1) - x0);
-      if (const auto value = OneValueOf(below, covered)) {
-        out.cells.push_back({*value, nullptr});
-        continue;
-      }
-      auto pixels = ChunkBuffer();
-      const bool is_halved = covers.y.factor() == 2 && covers.x.factor() == 2 &&
-                             covered.height == 2 * height && covered.width == 2 * width;
-      if (is_halved) {
-        Halve(below, covers, {pixels.get(), box, kChunkSide});
-      } else {
-        Gather(below, covered);
-        DownsampleByMode({gathered_.data(), covered}, covers, {pixels.get(), box, kChunkSide});
-      }
-      out.cells.push_back(CellOf(pixels, height, width));
+    const std::int64_t top = at.y * kChunkSide, height = above.HeightOf(at.y);
+    const std::int64_t left = at.x * kChunkSide, width = above.WidthOf(at.x);
+    const Box box = Box2D(top, left, height, width);
+    const std::int64_t y0 = covers.y.Begin(top), x0 = covers.x.Begin(left);
+    const Box covered =
+        Box2D(y0, x0, covers.y.End(top + height - 1) - y0, covers.x.End(left + width - 1) - x0);
+    if (const auto value = OneValueOf(below, covered)) return {*value, nullptr};
+    auto pixels = ChunkBuffer();
+    const bool is_halved = covers.y.factor() == 2 && covers.x.factor() == 2 &&
+                           covered.height == 2 * height && covered.width == 2 * width;
+    if (is_halved) {
+      Halve(below, covers, {pixels.get(), box, kChunkSide});
+    } else {
+      Gather(below, covered, lane.gathered);
+      DownsampleByMode({lane.gathered.data(), covered}, covers, {pixels.get(), box, kChunkSide});
     }
-    return out;
+    return CellOf(pixels, height, width);
   }
 
   static const LabelCell& CellAt(const LevelRows& level, std::int64_t y, std::int64_t x) {
@@ -387,60 +323,69 @@ class Pyramid {
     }
   }
 
-  /// The pixels of `box` into gathered_.
-  void Gather(const LevelRows& level, const Box& box) {
-    gathered_.resize(static_cast<std::size_t>(box.height * box.width));
+  /// The pixels of `box` into `out`.
+  static void Gather(const LevelRows& level, const Box& box, std::vector<std::uint8_t>& out) {
+    out.resize(static_cast<std::size_t>(box.height * box.width));
     const Box cells = CellsUnder(box);
     for (std::int64_t y = cells.y; y < cells.y + cells.height; ++y) {
       for (std::int64_t x = cells.x; x < cells.x + cells.width; ++x) {
-        Copy(CellAt(level, y, x), {0, y, x}, box);
+        Copy(CellAt(level, y, x), {0, y, x}, {out.data(), box, box.width});
       }
     }
   }
 
-  void Copy(const LabelCell& cell, const Point& at, const Box& box) {
+  /// The pixels of the chunk at `at` that `to` has room for.
+  static void Copy(const LabelCell& cell, const Point& at, const CoarsePixels& to) {
     const Box part =
-        Intersect(box, Box2D(at.y * kChunkSide, at.x * kChunkSide, kChunkSide, kChunkSide));
+        Intersect(to.box, Box2D(at.y * kChunkSide, at.x * kChunkSide, kChunkSide, kChunkSide));
     for (std::int64_t y = part.y; y < part.y + part.height; ++y) {
-      std::uint8_t* to = gathered_.data() + (y - box.y) * box.width + (part.x - box.x);
+      std::uint8_t* out = to.data + (y - to.box.y) * to.row_bytes + (part.x - to.box.x);
       if (cell.pixels == nullptr) {
-        std::memset(to, cell.value, static_cast<std::size_t>(part.width));
+        std::memset(out, cell.value, static_cast<std::size_t>(part.width));
       } else {
         std::memcpy(
-            to,
+            out,
             cell.pixels.get() + (y - at.y * kChunkSide) * kChunkSide + (part.x - at.x * kChunkSide),
             static_cast<std::size_t>(part.width));
       }
     }
   }
 
-  LabelShards& out_;
+  std::array<Lane, SharedLoop::kLanes> lanes_;
   std::vector<std::unique_ptr<LevelRows>> levels_;
-  std::vector<std::uint8_t> gathered_;
 };
 
-/// Encodes rows on a thread of its own, one at a time, in their order. If no thread can be started,
-/// the next call does the work.
+/// Encodes rows on a thread of its own, one at a time, in their order; the caller's thread helps
+/// instead of waiting. If no thread can be started, the next call does the work.
 class RowEncoding {
  public:
   explicit RowEncoding(Pyramid& pyramid) : pyramid_(pyramid) {}
 
-  /// Waits for the row before, and begins `row`. After an error of the row before, returns it and
+  /// Finishes the row before, and begins `row`. After an error of the row before, returns it and
   /// drops `row`.
   Status Begin(ChunkRow row) {
     PB_RETURN_IF_ERROR(Finish());
+    loop_ = std::make_unique<SharedLoop>();
     auto add = [this, row = std::move(row)]() mutable {
-      return pyramid_.AddFinest(std::move(row));
+      const SharedLoop::AtExit end{*loop_};
+      return pyramid_.AddFinest(std::move(row), *loop_);
     };
     begun_ = std::async(std::launch::async | std::launch::deferred, Metered(std::move(add)));
     return absl::OkStatus();
   }
-  /// Waits for the work in progress.
-  Status Finish() { return begun_.valid() ? begun_.get() : absl::OkStatus(); }
+  /// Helps with the work in progress until it is done.
+  Status Finish() {
+    if (!begun_.valid()) return absl::OkStatus();
+    const bool is_deferred =
+        begun_.wait_for(std::chrono::seconds(0)) == std::future_status::deferred;
+    if (!is_deferred) loop_->Help();
+    return begun_.get();
+  }
 
  private:
   Pyramid& pyramid_;
-  std::future<Status> begun_;  ///< its destructor waits for the task
+  std::unique_ptr<SharedLoop> loop_;  ///< one a row
+  std::future<Status> begun_;         ///< its destructor waits for the task
 };
 
 Status CheckLevels(const std::vector<Extent>& levels) {
@@ -487,6 +432,7 @@ StatusOr<LabelShards> WriteLabelShards(const Folders& allowed, const std::string
     PB_RETURN_IF_ERROR(encoding.Begin(std::move(row)));
   }
   PB_RETURN_IF_ERROR(encoding.Finish());
+  out.pixels = pyramid.Counts();
   return out;
 }
 
@@ -503,11 +449,8 @@ StatusOr<std::array<std::uint64_t, 256>> CountLabels(const Extent& level, const 
                           finest({0, y, x}, cell.pixels.get()));
       const std::int64_t height = std::min(kChunkSide, level.y - y * kChunkSide);
       const std::int64_t width = std::min(kChunkSide, level.x - x * kChunkSide);
-      if (value) {
-        Tally({*value, nullptr}, height, width, counts);
-      } else {
-        Tally(cell, height, width, counts);
-      }
+      const LabelCell constant{value.value_or(0), nullptr};
+      Tally({value ? &constant : &cell, height, width}, kChunkSide, counts);
     }
     PB_RETURN_IF_ERROR(after_row());
   }

@@ -50,8 +50,8 @@ struct LabelShards {
 /// `folder`; durable once PublishStore has synced it. A pixel of a coarser level is the commonest
 /// value among the pixels that it covers in the level before; of equally common ones the smallest.
 /// Deterministic. Errors of `finest` end the work. `finest` and `after_row` are called on the
-/// caller's thread; a second thread encodes the row before. `after_shard` is called after every
-/// file, on either thread.
+/// caller's thread; a second thread encodes the row before, with the help of the caller's as soon
+/// as that has nothing else to do. `after_shard` is called after every file, on either thread.
 StatusOr<LabelShards> WriteLabelShards(const Folders& allowed, const std::string& folder,
                                        const std::vector<Extent>& levels, const LabelChunk& finest,
                                        const AfterLabelRow& after_row,

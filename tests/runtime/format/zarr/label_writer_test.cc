@@ -43,10 +43,12 @@ std::vector<std::uint8_t> Noise(std::int64_t count, int values) {
 TEST(DownsampleByMode, GivesTheCommonestValueOfWholeBlocks) {
   for (const auto& [fine, coarse, factor] :
        std::vector<std::tuple<Extent, Extent, std::int64_t>>{{Flat(37, 51), Flat(19, 26), 2},
+                                                             {Flat(38, 260), Flat(19, 130), 2},
                                                              {Flat(37, 51), Flat(18, 25), 2},
                                                              {Flat(38, 50), Flat(18, 25), 2},
+                                                             {Flat(38, 151), Flat(19, 75), 2},
                                                              {Flat(41, 67), Flat(10, 16), 4}}) {
-    const auto pixels = Noise(fine.Pixels(), 3);
+    const auto pixels = Noise(fine.Pixels(), 3 + static_cast<int>(fine.x % 2) * 253);
     std::vector<std::uint8_t> out(static_cast<std::size_t>(coarse.Pixels()));
     DownsampleByMode({pixels.data(), WholeOf(fine)},
                      {Footprint(fine.y, coarse.y), Footprint(fine.x, coarse.x)},
