@@ -53,7 +53,7 @@ class LevelRows {
   const Extent& size() const { return size_; }
   const Extent& grid() const { return grid_; }
   std::int64_t rows_done() const { return rows_done_; }
-  const std::deque<ChunkRow>& kept() const { return kept_; }
+  const std::deque<std::shared_ptr<ChunkRow>>& kept() const { return kept_; }
 
   /// Chunks in the part of the level that chunk row `row` covers, clipped.
   std::int64_t HeightOf(std::int64_t row) const {
@@ -62,12 +62,18 @@ class LevelRows {
   std::int64_t WidthOf(std::int64_t column) const {
     return std::min(settings_.chunk.x, size_.x - column * settings_.chunk.x);
   }
+  /// Row `index` of the level, without pixels.
+  std::shared_ptr<ChunkRow> Empty(std::int64_t index) const {
+    return std::make_shared<ChunkRow>(
+        ChunkRow{index, std::vector<LabelCell>(static_cast<std::size_t>(grid_.x)), {}});
+  }
   CellPart PartOf(const ChunkRow& row, std::size_t column) const {
     return {&row.cells[column], HeightOf(row.index), WidthOf(static_cast<std::int64_t>(column))};
   }
 
   /// Takes a row whose chunks are encoded.
-  Status Add(ChunkRow row) {
+  Status Add(std::shared_ptr<ChunkRow> added) {
+    ChunkRow& row = *added;
     const Extent per_shard = settings_.ChunksPerShard();
     const std::int64_t shards = (grid_.x + per_shard.x - 1) / per_shard.x;
     if (row.index % per_shard.y == 0) Begin(row.index, shards);
@@ -79,13 +85,13 @@ class LevelRows {
     const bool is_last = row.index + 1 == grid_.y;
     if (is_last || (row.index + 1) % per_shard.y == 0) PB_RETURN_IF_ERROR(WriteShards());
     ++rows_done_;
-    kept_.push_back(std::move(row));
+    kept_.push_back(std::move(added));
     return absl::OkStatus();
   }
 
   /// Forgets the rows that end above pixel row `y`.
   void Forget(std::int64_t y) {
-    while (!kept_.empty() && (kept_.front().index + 1) * settings_.chunk.y <= y) kept_.pop_front();
+    while (!kept_.empty() && (kept_.front()->index + 1) * settings_.chunk.y <= y) kept_.pop_front();
   }
 
  private:
@@ -125,7 +131,7 @@ class LevelRows {
   const int level_;
   const Extent size_, grid_;
   LabelShards& out_;
-  std::deque<ChunkRow> kept_;
+  std::deque<std::shared_ptr<ChunkRow>> kept_;
   std::vector<ShardPiece> pieces_;  ///< pieces of the row of shards that is being made
   std::int64_t rows_done_ = 0;
 };
@@ -152,7 +158,8 @@ std::unique_ptr<std::uint8_t[]> ChunkBuffer() {
       static_cast<std::size_t>(kChunkSide * kChunkSide));
 }
 
-/// Makes rows of every level as soon as the rows of the finer level are complete.
+/// Makes rows of every level as soon as the rows of the finer level are
+/// complete.
 class Pyramid {
  public:
   Pyramid(const ShardTarget& target, const ImageStoreSettings& settings,
@@ -164,30 +171,36 @@ class Pyramid {
     }
   }
 
-  /// Row `index` of level 0. Touches nothing that AddFinest does.
-  StatusOr<ChunkRow> MakeFinest(std::int64_t index, const LabelChunk& finest) {
-    LevelRows& level = *levels_[0];
-    ChunkRow row{index, {}, {}};
+  /// Row `index` of level 0, without pixels.
+  std::shared_ptr<ChunkRow> Empty(std::int64_t index) const { return levels_[0]->Empty(index); }
+
+  /// Fills the row, and says after each chunk how many are there. Touches
+  /// nothing that AddFinest does, but the chunks that are not there yet.
+  Status Paint(ChunkRow& row, const LabelChunk& finest,
+               const std::function<void(std::size_t chunks)>& painted) const {
+    const LevelRows& level = *levels_[0];
     std::unique_ptr<std::uint8_t[]> pixels;
     for (std::int64_t x = 0; x < level.grid().x; ++x) {
       if (pixels == nullptr) pixels = ChunkBuffer();
       PB_ASSIGN_OR_RETURN(const std::optional<std::uint8_t> value,
-                          finest({0, index, x}, pixels.get()));
-      row.cells.push_back(value ? LabelCell{*value, nullptr}
-                                : CellOf(pixels, level.HeightOf(index), level.WidthOf(x)));
+                          finest({0, row.index, x}, pixels.get()));
+      row.cells[static_cast<std::size_t>(x)] =
+          value ? LabelCell{*value, nullptr}
+                : CellOf(pixels, level.HeightOf(row.index), level.WidthOf(x));
+      painted(static_cast<std::size_t>(x) + 1);
     }
-    return row;
+    return absl::OkStatus();
   }
 
-  /// Counts and encodes a row of level 0, and makes the rows of coarser levels that it completes.
-  /// `loop` shares the work, chunk by chunk.
-  Status AddFinest(ChunkRow row, SharedLoop& loop) {
+  /// Counts and encodes a row of level 0, and makes the rows of coarser levels
+  /// that it completes. `loop` shares the work, chunk by chunk.
+  Status AddFinest(const std::shared_ptr<ChunkRow>& row, SharedLoop& loop) {
     LevelRows& level = *levels_[0];
     const auto count = [&](std::size_t column, Lane& lane) {
-      lane.encoder.Count(level.PartOf(row, column));
+      lane.encoder.Count(level.PartOf(*row, column));
     };
-    PB_RETURN_IF_ERROR(Encode(level, row, loop, count));
-    PB_RETURN_IF_ERROR(level.Add(std::move(row)));
+    PB_RETURN_IF_ERROR(Encode(level, *row, loop, count));
+    PB_RETURN_IF_ERROR(level.Add(row));
     return BuildAbove(0, loop);
   }
 
@@ -209,7 +222,8 @@ class Pyramid {
     std::vector<std::uint8_t> gathered;
   };
 
-  /// Encodes the chunks of `row`, some at a time, each right after `before` was called for it.
+  /// Encodes the chunks of `row`, some at a time, each right after `before` was
+  /// called for it.
   Status Encode(const LevelRows& level, ChunkRow& row, SharedLoop& loop,
                 const std::function<void(std::size_t column, Lane&)>& before) {
     const std::size_t columns = row.cells.size(), together = LabelCellEncoder::SideBySide();
@@ -240,12 +254,12 @@ class Pyramid {
       const std::int64_t end = rows.End(row * kChunkSide + above.HeightOf(row) - 1);
       const bool has_all = below.rows_done() * kChunkSide >= std::min(end, below.size().y);
       if (!has_all) break;
-      ChunkRow coarser{row, std::vector<LabelCell>(static_cast<std::size_t>(above.grid().x)), {}};
+      auto coarser = above.Empty(row);
       const auto make = [&](std::size_t column, Lane& lane) {
-        coarser.cells[column] =
+        coarser->cells[column] =
             Coarser(below, above, {0, row, static_cast<std::int64_t>(column)}, lane);
       };
-      PB_RETURN_IF_ERROR(Encode(above, coarser, loop, make));
+      PB_RETURN_IF_ERROR(Encode(above, *coarser, loop, make));
       PB_RETURN_IF_ERROR(above.Add(std::move(coarser)));
       below.Forget(rows.Begin((row + 1) * kChunkSide));
       PB_RETURN_IF_ERROR(BuildAbove(level + 1, loop));
@@ -277,8 +291,8 @@ class Pyramid {
   }
 
   static const LabelCell& CellAt(const LevelRows& level, std::int64_t y, std::int64_t x) {
-    const auto row = static_cast<std::size_t>(y - level.kept().front().index);
-    return level.kept()[row].cells[static_cast<std::size_t>(x)];
+    const auto row = static_cast<std::size_t>(y - level.kept().front()->index);
+    return level.kept()[row]->cells[static_cast<std::size_t>(x)];
   }
 
   /// The cells that `box` of a level lies in.
@@ -355,23 +369,38 @@ class Pyramid {
   std::vector<std::unique_ptr<LevelRows>> levels_;
 };
 
-/// Encodes rows on a thread of its own, one at a time, in their order; the caller's thread helps
-/// instead of waiting. If no thread can be started, the next call does the work.
+/// Encodes rows on a thread of its own, one at a time, while they are painted:
+/// chunks are encoded as long as the cache holds them, by the caller's thread,
+/// too, where the other falls behind. If no thread can be started, the next
+/// call does the work.
 class RowEncoding {
  public:
   explicit RowEncoding(Pyramid& pyramid) : pyramid_(pyramid) {}
+  ~RowEncoding() {
+    if (loop_ != nullptr) loop_->Cancel();
+  }
+  RowEncoding(const RowEncoding&) = delete;
+  RowEncoding& operator=(const RowEncoding&) = delete;
 
-  /// Finishes the row before, and begins `row`. After an error of the row before, returns it and
-  /// drops `row`.
-  Status Begin(ChunkRow row) {
+  /// Finishes the row before, and begins `row`, whose chunks come from now on.
+  /// After an error of the row before, returns it.
+  Status Begin(const std::shared_ptr<ChunkRow>& row) {
     PB_RETURN_IF_ERROR(Finish());
+    chunks_ = row->cells.size();
     loop_ = std::make_unique<SharedLoop>();
-    auto add = [this, row = std::move(row)]() mutable {
+    loop_->Allow(0);
+    auto add = [this, row] {
       const SharedLoop::AtExit end{*loop_};
-      return pyramid_.AddFinest(std::move(row), *loop_);
+      return pyramid_.AddFinest(row, *loop_);
     };
     begun_ = std::async(std::launch::async | std::launch::deferred, Metered(std::move(add)));
     return absl::OkStatus();
+  }
+  /// The first `chunks` of the row have their pixels.
+  void Painted(std::size_t chunks) {
+    const std::size_t together = LabelCellEncoder::SideBySide();
+    loop_->Allow(chunks < chunks_ ? chunks / together : chunks_);
+    if (loop_->Waiting() * together > kChunksAhead) loop_->HelpOnce();
   }
   /// Helps with the work in progress until it is done.
   Status Finish() {
@@ -383,7 +412,13 @@ class RowEncoding {
   }
 
  private:
+  /// Chunks that wait to be encoded while the next is painted: larger means
+  /// that the cache holds fewer of them, smaller that the threads wait for each
+  /// other.
+  static constexpr std::size_t kChunksAhead = 8;
+
   Pyramid& pyramid_;
+  std::size_t chunks_ = 0;            ///< chunks of the row
   std::unique_ptr<SharedLoop> loop_;  ///< one a row
   std::future<Status> begun_;         ///< its destructor waits for the task
 };
@@ -427,9 +462,11 @@ StatusOr<LabelShards> WriteLabelShards(const Folders& allowed, const std::string
   Pyramid pyramid({allowed, folder, after_shard}, settings, levels, out);
   RowEncoding encoding(pyramid);
   for (std::int64_t index = 0; index < pyramid.rows(); ++index) {
-    PB_ASSIGN_OR_RETURN(ChunkRow row, pyramid.MakeFinest(index, finest));
-    PB_RETURN_IF_ERROR(after_row(index, row.cells));
-    PB_RETURN_IF_ERROR(encoding.Begin(std::move(row)));
+    const std::shared_ptr<ChunkRow> row = pyramid.Empty(index);
+    PB_RETURN_IF_ERROR(encoding.Begin(row));
+    PB_RETURN_IF_ERROR(
+        pyramid.Paint(*row, finest, [&](std::size_t chunks) { encoding.Painted(chunks); }));
+    PB_RETURN_IF_ERROR(after_row(index, row->cells));
   }
   PB_RETURN_IF_ERROR(encoding.Finish());
   out.pixels = pyramid.Counts();

@@ -123,6 +123,26 @@ TEST(LabelWriter, StoresVerifyAndCountTheirPixels) {
   EXPECT_TRUE(report->Clean()) << (report->bad.empty() ? "" : report->bad[0]);
 }
 
+TEST(LabelWriter, AnErrorOfAChunkOrOfARowEndsTheWork) {
+  const std::string folder = testing::TempDir() + "/label_errors";
+  const std::vector<Extent> levels = {Flat(2100, 2100), Flat(1050, 1050)};
+  for (const bool of_chunk : {true, false}) {
+    std::filesystem::remove_all(folder);
+    const auto chunk = [&](const Point& at,
+                           std::uint8_t* out) -> StatusOr<std::optional<std::uint8_t>> {
+      if (of_chunk && at.y == 2 && at.x == 3) return DataLoss("a damaged chunk");
+      for (int i = 0; i < 512 * 512; ++i) out[i] = static_cast<std::uint8_t>(i % 3);
+      return std::optional<std::uint8_t>();
+    };
+    const auto row = [&](std::int64_t index, const auto&) {
+      return !of_chunk && index == 2 ? DataLoss("a damaged row") : absl::OkStatus();
+    };
+    const Status ended =
+        WriteLabelShards(Folders::OfThisUser(), folder, levels, chunk, row).status();
+    EXPECT_EQ(MessageOf(ended), of_chunk ? "a damaged chunk" : "a damaged row");
+  }
+}
+
 /// Every file of a store of one level whose chunks are noise, with `beyond` outside the image.
 std::map<std::string, std::string> FilesOf(const Extent& size, std::uint8_t beyond) {
   const std::string folder = testing::TempDir() + "/label_borders";

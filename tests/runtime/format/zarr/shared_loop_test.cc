@@ -1,4 +1,5 @@
-// A list of items is done once by one thread or two, and ends with its first error.
+// A list of items is done once by one thread or two, and ends with its first
+// error.
 #include "runtime/format/zarr/shared_loop.h"
 
 #include <array>
@@ -45,6 +46,43 @@ TEST(SharedLoop, TheHelperTakesItemsOfOneRunAfterAnotherUntilTheEnd) {
   }
   loop.End();
   helping.get();
+}
+
+TEST(SharedLoop, ItemsThatAreNotMadeYetAreNotBegun) {
+  SharedLoop loop;
+  loop.Allow(0);
+  std::atomic<std::size_t> made = 0;
+  auto running = std::async(std::launch::async, [&] {
+    return loop.Run(5, [&](std::size_t i, SharedLoop::Lane) {
+      EXPECT_LT(i, made);
+      return absl::OkStatus();
+    });
+  });
+  for (std::size_t i = 1; i <= 5; ++i) {
+    made = i;
+    loop.Allow(i);
+    loop.HelpOnce();
+  }
+  EXPECT_TRUE(running.get().ok());
+  EXPECT_EQ(loop.Waiting(), 0u);
+  std::size_t done = 0;
+  EXPECT_TRUE(loop.Run(9,
+                       [&](auto, auto) {
+                         ++done;
+                         return absl::OkStatus();
+                       })
+                  .ok());
+  EXPECT_EQ(done, 9u) << "the runs after it are not held";
+}
+
+TEST(SharedLoop, ACancelledRunEndsWithoutTheItemsThatWereNeverMade) {
+  SharedLoop loop;
+  loop.Allow(0);
+  auto running = std::async(
+      std::launch::async, [&] { return loop.Run(5, [](auto, auto) { return absl::OkStatus(); }); });
+  loop.Cancel();
+  EXPECT_TRUE(absl::IsCancelled(running.get()));
+  EXPECT_TRUE(absl::IsCancelled(loop.Run(1, [](auto, auto) { return absl::OkStatus(); })));
 }
 
 TEST(SharedLoop, AnErrorOfTheHelperEndsTheRunAndTheNextOneIsWhole) {
