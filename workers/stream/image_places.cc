@@ -1,5 +1,6 @@
 #include "workers/stream/image_places.h"
 
+#include <optional>
 #include <utility>
 
 #include "runtime/core/outcome.h"
@@ -68,6 +69,46 @@ StatusOr<LoadedIndex> LoadIndex(const Folders& allowed, const std::string& store
   return loaded;
 }
 
+/// Each that the config asks for.
+struct LoadedIndexes {
+  std::optional<plan::PositionIndex> tissue, classes;
+  std::optional<plan::ComponentIndex> components;
+  std::vector<Digest> digests;
+
+  plan::PlaceIndexes Wanted() const {
+    return {.tissue = tissue ? &*tissue : nullptr,
+            .classes = classes ? &*classes : nullptr,
+            .components = components ? &*components : nullptr};
+  }
+};
+
+StatusOr<LoadedIndexes> LoadIndexes(const Folders& allowed, const plan::RunConfig& config,
+                                    const std::string& store, const PlaceRevisions& revisions) {
+  LoadedIndexes loaded;
+  const auto load = [&](const std::string& set, const LabelRevision& revision,
+                        std::string_view key) -> StatusOr<plan::PositionIndex> {
+    PB_ASSIGN_OR_RETURN(LoadedIndex one, LoadIndex(allowed, store, set, revision, key));
+    loaded.digests.push_back(one.digest);
+    return std::move(one.index);
+  };
+  if (config.tissue_fraction) {
+    PB_ASSIGN_OR_RETURN(loaded.tissue,
+                        load(config.tissue_set, revisions.tissue, "sampling.tissue"));
+  }
+  if (!config.class_weights.empty() || config.foreground) {
+    PB_ASSIGN_OR_RETURN(loaded.classes, load(config.labels.set, revisions.classes, "labels.set"));
+  }
+  if (config.foreground && config.foreground->by_component) {
+    PB_ASSIGN_OR_RETURN(
+        const IndexText text,
+        ReadIndex(allowed, store, config.labels.set, revisions.classes, "labels.set",
+                  {plan::kComponentIndexFile, plan::kMaxComponentIndexBytes}));
+    PB_ASSIGN_OR_RETURN(loaded.components, plan::DecodeComponentIndex(text.text));
+    loaded.digests.push_back(text.digest);
+  }
+  return loaded;
+}
+
 Status Gone(const std::string& set, const LabelRevision& revision) {
   const bool by_index = revision.by == LabelRevision::By::kIndex;
   return NotFound("the revision of the label set '", set,
@@ -95,36 +136,18 @@ PlaceRevisions RevisionsOfIndexes(const plan::RunConfig& config,
 StatusOr<LoadedPlaces> LoadPlaces(const Folders& allowed, const plan::RunConfig& config,
                                   const plan::PlannedImage& image, const std::string& store,
                                   const PlaceRevisions& revisions) {
-  std::vector<Digest> digests;
-  LoadedIndex tissue, classes;
-  plan::ComponentIndex components;
-  const bool by_class = !config.class_weights.empty() || config.foreground;
-  const bool by_component = config.foreground && config.foreground->by_component;
-  if (config.tissue_fraction) {
-    PB_ASSIGN_OR_RETURN(
-        tissue, LoadIndex(allowed, store, config.tissue_set, revisions.tissue, "sampling.tissue"));
-    digests.push_back(tissue.digest);
-  }
-  if (by_class) {
-    PB_ASSIGN_OR_RETURN(
-        classes, LoadIndex(allowed, store, config.labels.set, revisions.classes, "labels.set"));
-    digests.push_back(classes.digest);
-  }
-  if (by_component) {
-    PB_ASSIGN_OR_RETURN(
-        const IndexText text,
-        ReadIndex(allowed, store, config.labels.set, revisions.classes, "labels.set",
-                  {plan::kComponentIndexFile, plan::kMaxComponentIndexBytes}));
-    PB_ASSIGN_OR_RETURN(components, plan::DecodeComponentIndex(text.text));
-    digests.push_back(text.digest);
-  }
-  PB_ASSIGN_OR_RETURN(
-      plan::ImagePlaces places,
-      plan::ImagePlaces::Of(config, image,
-                            {.tissue = config.tissue_fraction ? &tissue.index : nullptr,
-                             .classes = by_class ? &classes.index : nullptr,
-                             .components = by_component ? &components : nullptr}));
-  return LoadedPlaces{std::move(digests), std::move(places)};
+  PB_ASSIGN_OR_RETURN(LoadedIndexes indexes, LoadIndexes(allowed, config, store, revisions));
+  PB_ASSIGN_OR_RETURN(plan::ImagePlaces places,
+                      plan::ImagePlaces::Of(config, image, indexes.Wanted()));
+  return LoadedPlaces{std::move(indexes.digests), std::move(places)};
+}
+
+StatusOr<CountedPlaces> CountPlaces(const Folders& allowed, const plan::RunConfig& config,
+                                    const plan::PlannedImage& image, const std::string& store,
+                                    const PlaceRevisions& revisions) {
+  PB_ASSIGN_OR_RETURN(LoadedIndexes indexes, LoadIndexes(allowed, config, store, revisions));
+  PB_ASSIGN_OR_RETURN(auto counts, plan::ImagePlaces::CountsOf(config, image, indexes.Wanted()));
+  return CountedPlaces{std::move(indexes.digests), std::move(counts)};
 }
 
 StatusOr<zarr::OpenedLabelSet> OpenRevision(const Folders& allowed, const std::string& store,

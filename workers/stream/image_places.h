@@ -44,10 +44,19 @@ struct PlaceRevisions {
 PlaceRevisions RevisionsOfIndexes(const plan::RunConfig& config,
                                   const std::vector<Digest>& indexes);
 
+struct CountedPlaces {
+  std::vector<Digest> indexes;  ///< as in LoadedPlaces
+  std::vector<plan::PlaceCount> counts;
+};
+
 /// Loads the places of an image whose level is chosen. FailedPrecondition, with a remedy, when the
 /// image has no such revision. DataLoss for an index that is not the one its revision records.
 StatusOr<LoadedPlaces> LoadPlaces(const Folders& allowed, const plan::RunConfig& config,
                                   const plan::PlannedImage& image, const std::string& store,
                                   const PlaceRevisions& revisions);
+/// The number of these places, by set: as LoadPlaces, without a list of them.
+StatusOr<CountedPlaces> CountPlaces(const Folders& allowed, const plan::RunConfig& config,
+                                    const plan::PlannedImage& image, const std::string& store,
+                                    const PlaceRevisions& revisions);
 
 }  // namespace patchbay::workers

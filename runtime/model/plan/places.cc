@@ -94,28 +94,61 @@ TissueArea::TissueArea(const CellSet& tissue, const Extent& size)
   }
 }
 
-/// Pixels above row y and left of column x: of whole cells, and of the cut parts of cells on the
-/// border.
-std::uint64_t TissueArea::UpTo(std::int64_t y, std::int64_t x) const {
-  const std::int64_t step = std::int64_t{1} << shift_;
-  y = std::clamp<std::int64_t>(y, 0, rows_ << shift_);
-  x = std::clamp<std::int64_t>(x, 0, columns_ << shift_);
-  const std::int64_t row = y >> shift_, column = x >> shift_;
-  const std::int64_t below = std::min(row + 1, rows_), right = std::min(column + 1, columns_);
-  const auto sum = [&](std::int64_t i, std::int64_t j) -> std::int64_t {
-    return sums_[static_cast<std::size_t>(i * (columns_ + 1) + j)];
-  };
-  const std::int64_t dy = y & (step - 1), dx = x & (step - 1);
-  const std::int64_t whole = sum(row, column);
-  const std::int64_t under = sum(below, column) - whole, beside = sum(row, right) - whole;
-  const std::int64_t corner = sum(below, right) - whole - under - beside;
-  return static_cast<std::uint64_t>(whole * step * step + under * dy * step + beside * dx * step +
-                                    corner * dy * dx);
+namespace {
+
+constexpr std::size_t kColumnsLaid = 32;  ///< sums of a band that are made together
+
+}  // namespace
+
+TissueArea::Band::Band(const TissueArea& area)
+    : area_(area),
+      top_(BorderAt(0)),
+      bottom_(top_),
+      sums_(static_cast<std::size_t>(area.columns_ + 1)),
+      laid_(sums_.size() / kColumnsLaid + 1) {}
+
+void TissueArea::Band::Lay(std::int64_t y, std::int64_t height) {
+  if (y == y_ && height == height_) return;
+  y_ = y;
+  height_ = height;
+  top_ = BorderAt(y);
+  bottom_ = BorderAt(y + height);
+  ++rows_laid_;
 }
 
-std::uint64_t TissueArea::In(const Box& box) const {
-  const std::int64_t y = box.y + box.height, x = box.x + box.width;
-  return UpTo(y, x) + UpTo(box.y, box.x) - UpTo(box.y, x) - UpTo(y, box.x);
+/// Of a cell that the border cuts, its share above the border.
+TissueArea::Band::Border TissueArea::Band::BorderAt(std::int64_t y) const {
+  const std::int64_t step = std::int64_t{1} << area_.shift_;
+  y = std::clamp<std::int64_t>(y, 0, area_.rows_ << area_.shift_);
+  const std::int64_t row = y >> area_.shift_, below = std::min(row + 1, area_.rows_);
+  const auto at = [&](std::int64_t i) { return area_.sums_.data() + i * (area_.columns_ + 1); };
+  return {at(row), at(below), step - (y & (step - 1)), y & (step - 1)};
+}
+
+/// Rows of pixels above the bottom less those above the top, in the cells left of a column.
+std::int64_t TissueArea::Band::SumAt(std::size_t column) {
+  const std::size_t block = column / kColumnsLaid;
+  if (laid_[block] != rows_laid_) {
+    const std::size_t end = std::min(sums_.size(), (block + 1) * kColumnsLaid);
+    for (std::size_t i = block * kColumnsLaid; i < end; ++i) {
+      sums_[i] = bottom_.cells[i] * bottom_.of_cells + bottom_.next[i] * bottom_.of_next -
+                 top_.cells[i] * top_.of_cells - top_.next[i] * top_.of_next;
+    }
+    laid_[block] = rows_laid_;
+  }
+  return sums_[column];
+}
+
+std::int64_t TissueArea::Band::UpTo(std::int64_t x) {
+  x = std::clamp<std::int64_t>(x, 0, area_.columns_ << area_.shift_);
+  const auto column = static_cast<std::size_t>(x >> area_.shift_);
+  const std::int64_t step = std::int64_t{1} << area_.shift_, beyond = x & (step - 1);
+  const std::int64_t whole = SumAt(column) * (step - beyond);
+  return beyond == 0 ? whole : whole + SumAt(column + 1) * beyond;
+}
+
+std::uint64_t TissueArea::Band::In(std::int64_t x, std::int64_t width) {
+  return static_cast<std::uint64_t>(UpTo(x + width) - UpTo(x));
 }
 
 /// The number of `source` pixels before the one under the middle of the centre pixel of the `patch`
@@ -148,11 +181,13 @@ struct ImagePlaces::Frame {
     bool Takes() const { return area >= 0; }
   };
 
-  Surplus SurplusAt(const Point& origin) const {
+  /// `band`: of the tissue; its rows are those of the patch then.
+  Surplus SurplusAt(const Point& origin, TissueArea::Band& band) const {
     const std::int64_t y = Scaled(origin.y, size.y, full.y), x = Scaled(origin.x, size.x, full.x);
     const Box box = Box2D(y, x, Scaled(origin.y + source.y, size.y, full.y) - y,
                           Scaled(origin.x + source.x, size.x, full.x) - x);
-    return {static_cast<__int128>(tissue->In(box)) * Units() -
+    band.Lay(box.y, box.height);
+    return {static_cast<__int128>(band.In(box.x, box.width)) * Units() -
                 static_cast<__int128>(wanted) * box.Pixels(),
             box.height};
   }
@@ -197,10 +232,13 @@ class ImagePlaces::Frame::Tiles {
                                      : places.stride_.x * cells.step()),
         shift_(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(
                    std::max<std::int64_t>(1, frame.source.x / (2 * step_))))) -
-               1) {}
+               1),
+        cells_band_(*frame.tissue),
+        tiles_band_(*frame.tissue) {}
 
   /// Appends the cells of `run` that are taken. Runs come in the order of the set.
-  Status Filter(const CellRun& run, CellSet& taken) {
+  template <typename Taken>
+  Status Filter(const CellRun& run, Taken& taken) {
     const std::uint32_t end = run.x + run.count;
     std::uint32_t begin = run.x;  // first cell of those that are taken up to x
     const auto append = [&](std::uint32_t x) {
@@ -212,7 +250,8 @@ class ImagePlaces::Frame::Tiles {
           std::min<std::uint64_t>(end, (std::uint64_t{tile} + 1) << shift_));
       State state = StateOf(run.y >> shift_, tile);
       if (state == State::kMixed) {
-        const Surplus surplus = frame_.SurplusAt(places_.Origin(kind_, cells_, {0, run.y, x}));
+        const Surplus surplus =
+            frame_.SurplusAt(places_.Origin(kind_, cells_, {0, run.y, x}), cells_band_);
         next = std::min(next - x, 1 + frame_.AlikeAfter(surplus, step_)) + x;
         state = surplus.Takes() ? State::kTaken : State::kLeft;
       }
@@ -239,7 +278,7 @@ class ImagePlaces::Frame::Tiles {
 
   /// Every patch of a tile has at most the tissue of the box around them all, and lacks at most
   /// the box's other pixels.
-  State Look(std::uint32_t tile_y, std::uint32_t tile_x) const {
+  State Look(std::uint32_t tile_y, std::uint32_t tile_x) {
     const Point cell{0, std::int64_t{tile_y} << shift_, std::int64_t{tile_x} << shift_};
     const std::int64_t rest = (std::int64_t{1} << shift_) - 1;
     const Point first = places_.Origin(kind_, cells_, cell);
@@ -249,7 +288,8 @@ class ImagePlaces::Frame::Tiles {
     const std::int64_t y = down(first.y), x = along(first.x);
     const Box around =
         Box2D(y, x, down(last.y + frame_.source.y) - y, along(last.x + frame_.source.x) - x);
-    const auto covered = static_cast<__int128>(frame_.tissue->In(around));
+    tiles_band_.Lay(around.y, around.height);
+    const auto covered = static_cast<__int128>(tiles_band_.In(around.x, around.width));
     const __int128 least = static_cast<__int128>(down(frame_.source.y)) * along(frame_.source.x);
     if (covered * Units() < least * frame_.wanted) return State::kLeft;
     const bool all = (around.Pixels() - covered) * Units() <= least * (Units() - frame_.wanted);
@@ -262,19 +302,41 @@ class ImagePlaces::Frame::Tiles {
   const CellSet& cells_;
   std::int64_t step_;  ///< from cell to cell of a row, in pixels of the image's level
   int shift_;          ///< a tile has 1 << shift_ cells a side
+  TissueArea::Band cells_band_, tiles_band_;
   std::uint32_t row_ = 0;
   std::vector<State> states_;  ///< states of the tiles of row_
 };
 
+/// The cells of runs as a CellSet would take them, without the runs.
+struct ImagePlaces::Counted {
+  std::uint64_t cells = 0;
+  std::size_t runs = 0;
+
+  Status Append(const CellRun& run) {
+    cells += run.count;
+    if (++runs <= CellSet::kMaxRuns) return absl::OkStatus();
+    return RefusedPlaces(StrCat("more than ", CellSet::kMaxRuns, " runs of cells"));
+  }
+};
+
+template <typename Taken>
+Status ImagePlaces::Filter(const Frame& frame, Kind kind, const CellSet& cells,
+                           Taken& taken) const {
+  Frame::Tiles tiles(*this, frame, kind, cells);
+  for (const CellRun& run : cells.runs()) PB_RETURN_IF_ERROR(tiles.Filter(run, taken));
+  return absl::OkStatus();
+}
+
 Status ImagePlaces::AddFiltered(const Frame& frame, Kind kind, const CellSet& cells) {
-  if (!frame.tissue) {
-    sets_.push_back(cells);
+  if (!is_listed_) {
+    Counted taken{.cells = frame.tissue ? 0 : cells.size()};
+    if (frame.tissue) PB_RETURN_IF_ERROR(Filter(frame, kind, cells, taken));
+    counted_.push_back(taken.cells);
     return absl::OkStatus();
   }
   CellSet taken(cells.step());
-  Frame::Tiles tiles(*this, frame, kind, cells);
-  for (const CellRun& run : cells.runs()) PB_RETURN_IF_ERROR(tiles.Filter(run, taken));
-  sets_.push_back(std::move(taken));
+  if (frame.tissue) PB_RETURN_IF_ERROR(Filter(frame, kind, cells, taken));
+  sets_.push_back(frame.tissue ? std::move(taken) : cells);
   return absl::OkStatus();
 }
 
@@ -329,8 +391,21 @@ Status ImagePlaces::AddTissue(const RunConfig& config, const Frame& frame,
 
 StatusOr<ImagePlaces> ImagePlaces::Of(const RunConfig& config, const PlannedImage& image,
                                       const PlaceIndexes& indexes) {
+  return Of(config, image, indexes, true);
+}
+
+StatusOr<std::vector<PlaceCount>> ImagePlaces::CountsOf(const RunConfig& config,
+                                                        const PlannedImage& image,
+                                                        const PlaceIndexes& indexes) {
+  PB_ASSIGN_OR_RETURN(const ImagePlaces places, Of(config, image, indexes, false));
+  return places.Counts();
+}
+
+StatusOr<ImagePlaces> ImagePlaces::Of(const RunConfig& config, const PlannedImage& image,
+                                      const PlaceIndexes& indexes, bool is_listed) {
   const PositionIndex *tissue = indexes.tissue, *classes = indexes.classes;
   ImagePlaces places;
+  places.is_listed_ = is_listed;
   const Extent full = tissue != nullptr ? tissue->size : classes->size;
   if (classes != nullptr && classes->size != full) {
     return RefusedPlaces("an index of an image of another shape");
@@ -364,6 +439,9 @@ StatusOr<ImagePlaces> ImagePlaces::Of(const RunConfig& config, const PlannedImag
 
 std::vector<PlaceCount> ImagePlaces::Counts() const {
   std::vector<PlaceCount> counts;
+  for (std::size_t i = 0; i < counted_.size(); ++i) {
+    counts.push_back({counted_[i], pixels_each_[i]});
+  }
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     const bool by_component = !components_.empty() && !components_[i].empty();
     counts.push_back({by_component ? components_[i].size() : sets_[i].size(), pixels_each_[i]});

@@ -27,16 +27,41 @@ struct PlaceCount {
 /// Whether a config's places come from indexes of the images.
 bool NeedsPlaces(const RunConfig& config);
 
-/// How much of a box is tissue, from a mask's cells: constant time a box, exact in pixels.
+/// Which pixels of a plane are tissue, from a mask's cells, for boxes of any size: exact in pixels.
 class TissueArea {
  public:
   TissueArea(const CellSet& tissue, const Extent& size);
-  /// Pixels of level 0 of a plane; the box may reach past the image, where there is none.
-  std::uint64_t In(const Box& box) const;
+
+  /// The tissue in some rows: a few instructions a box, fewer where the one before was near.
+  class Band {
+   public:
+    /// Of no rows yet. `area` outlives it.
+    explicit Band(const TissueArea& area);
+    /// Takes rows [y, y + height) of level 0; at once where they are those of the last call. They
+    /// may reach past the image, where there is no tissue; so may columns.
+    void Lay(std::int64_t y, std::int64_t height);
+    /// Pixels of tissue in columns [x, x + width) of the rows.
+    std::uint64_t In(std::int64_t x, std::int64_t width);
+
+   private:
+    /// A row of pixels that ends or begins the band: what its row of cells and the next add.
+    struct Border {
+      const std::uint32_t *cells, *next;
+      std::int64_t of_cells, of_next;
+    };
+    Border BorderAt(std::int64_t y) const;
+    std::int64_t SumAt(std::size_t column);
+    std::int64_t UpTo(std::int64_t x);
+
+    const TissueArea& area_;
+    std::int64_t y_ = 0, height_ = 0;
+    Border top_, bottom_;
+    std::vector<std::int64_t> sums_;   ///< pixels by row, in the cells to the left of each column
+    std::vector<std::uint64_t> laid_;  ///< the rows that each block of sums_ is of
+    std::uint64_t rows_laid_ = 1;
+  };
 
  private:
-  std::uint64_t UpTo(std::int64_t y, std::int64_t x) const;
-
   int shift_;  ///< the mask's step is 1 << shift_
   std::int64_t rows_, columns_;
   std::vector<std::uint32_t> sums_;  ///< cells above and left, (rows + 1) x (columns + 1)
@@ -63,6 +88,10 @@ class ImagePlaces {
   /// foreground that the labels do not have or whose components are not indexed.
   static StatusOr<ImagePlaces> Of(const RunConfig& config, const PlannedImage& image,
                                   const PlaceIndexes& indexes);
+  /// Counts() of these places, which are not listed: all that a plan holds of them.
+  static StatusOr<std::vector<PlaceCount>> CountsOf(const RunConfig& config,
+                                                    const PlannedImage& image,
+                                                    const PlaceIndexes& indexes);
 
   std::vector<PlaceCount> Counts() const;
   /// Where the patch at place `n` of a set begins, in pixels of the level. A component is one
@@ -73,13 +102,18 @@ class ImagePlaces {
  private:
   enum class Kind { kGrid, kLattice, kCentres };
   struct Frame;
+  struct Counted;
 
+  static StatusOr<ImagePlaces> Of(const RunConfig& config, const PlannedImage& image,
+                                  const PlaceIndexes& indexes, bool is_listed);
   Status AddClasses(const RunConfig& config, const Frame& frame, const PositionIndex& classes);
   Status AddTissue(const RunConfig& config, const Frame& frame, const PlannedImage& image,
                    std::uint32_t mask_step);
   Status AddForeground(const Foreground& foreground, const PlaceIndexes& indexes);
   Point Placed(const Point& origin) const;
   Status AddFiltered(const Frame& frame, Kind kind, const CellSet& cells);
+  template <typename Taken>
+  Status Filter(const Frame& frame, Kind kind, const CellSet& cells, Taken& taken) const;
   Point Origin(Kind kind, const CellSet& cells, const Point& cell) const;
   void Lay(const RunConfig& config, const PlannedImage& image);
 
@@ -92,6 +126,8 @@ class ImagePlaces {
   std::vector<std::vector<CellSet>> components_;  ///< each set's, under foreground.by: component
   std::optional<ForegroundProfile> profile_;      ///< where patches of foreground may lie
   std::vector<std::uint64_t> pixels_each_;
+  bool is_listed_ = true;
+  std::vector<std::uint64_t> counted_;  ///< cells of each set, where the sets are not listed
 };
 
 }  // namespace patchbay::plan

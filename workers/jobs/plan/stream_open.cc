@@ -421,10 +421,10 @@ Status AddSets(const Folders& allowed, const Group& group, const plan::RowPins* 
     }
   }
   if (!group.sampled) return absl::OkStatus();
-  const auto places = LoadPlaces(allowed, *group.sampled, row.image, store, revisions);
+  auto places = CountPlaces(allowed, *group.sampled, row.image, store, revisions);
   if (!places.ok()) return About(places.status(), kPlanStream, path);
-  row.image.indexes = places->indexes;
-  row.image.places = places->places.Counts();
+  row.image.indexes = std::move(places->indexes);
+  row.image.places = std::move(places->counts);
   return absl::OkStatus();
 }
 

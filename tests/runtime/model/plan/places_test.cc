@@ -64,6 +64,7 @@ std::multiset<std::pair<std::int64_t, std::int64_t>> TakenByLookingAtEach(const 
                                                                           const Extent& size,
                                                                           double fraction) {
   std::multiset<std::pair<std::int64_t, std::int64_t>> origins;
+  TissueArea::Band band(tissue);
   for (std::uint64_t n = 0; n < cells.size(); ++n) {
     const Point centre = cells.PixelOf(cells.Cell(n));
     const std::int64_t y = Scaled(centre.y, full.y, size.y) - kPatch / 2;
@@ -73,7 +74,9 @@ std::multiset<std::pair<std::int64_t, std::int64_t>> TakenByLookingAtEach(const 
                           Scaled(x + kPatch, size.x, full.x) - left);
     const long double least = static_cast<long double>(std::llround(fraction * 1e9)) *
                               static_cast<long double>(box.Pixels());
-    if (static_cast<long double>(tissue.In(box)) * 1e9L >= least) origins.emplace(y, x);
+    band.Lay(box.y, box.height);
+    const std::uint64_t covered = band.In(box.x, box.width);
+    if (static_cast<long double>(covered) * 1e9L >= least) origins.emplace(y, x);
   }
   return origins;
 }
@@ -100,6 +103,10 @@ TEST(ImagePlaces, SkippingTakesTheCellsThatALookAtEachTakes) {
       const auto expected =
           TakenByLookingAtEach(tumour, TissueArea(tissue, full), full, size, fraction);
       EXPECT_EQ(origins, expected) << size.ToString() << " " << fraction;
+      EXPECT_EQ(ImagePlaces::CountsOf(PlacesConfig(fraction), image,
+                                      {.tissue = &tissue_index, .classes = &class_index})
+                    .value(),
+                places->Counts());
       EXPECT_GT(expected.size(), 0u);
       EXPECT_LT(expected.size(), tumour.size());
     }
