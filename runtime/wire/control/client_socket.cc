@@ -78,12 +78,14 @@ Status DealerSocket::Open() {
   } catch (const zmq::error_t& error) {
     return Internal("connect: ", options_.address, ": ", error.what());
   }
-  const auto pending = [this] { return HasInput(socket_) || monitor_->pending(); };
-  for (const int fd : {socket_.get(zmq::sockopt::fd), monitor_->fd()}) {
-    PB_ASSIGN_OR_RETURN(const auto id, loop_.WatchSource(fd, pending, [this] { Drain(); }));
+  const auto watch = [this](int fd, std::function<bool()> pending) -> Status {
+    PB_ASSIGN_OR_RETURN(const auto id,
+                        loop_.WatchSource(fd, std::move(pending), [this] { Drain(); }));
     watches_.push_back(id);
-  }
-  return absl::OkStatus();
+    return absl::OkStatus();
+  };
+  PB_RETURN_IF_ERROR(watch(socket_.get(zmq::sockopt::fd), [this] { return HasInput(socket_); }));
+  return watch(monitor_->fd(), [this] { return monitor_->pending(); });
 }
 
 void DealerSocket::Configure() {

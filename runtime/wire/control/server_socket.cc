@@ -171,16 +171,16 @@ Status RouterSocket::Open(const Address& address, AuthorizedKeys keys) {
 }
 
 Status RouterSocket::WatchSockets() {
-  // Both must be polled every time: polling clears their descriptors.
-  const auto pending = [this] {
-    const bool input = HasInput(socket_), news = monitor_->pending();
-    return (input && !paused_) || news;
-  };
-  for (const int fd : {socket_.get(zmq::sockopt::fd), monitor_->fd()}) {
-    PB_ASSIGN_OR_RETURN(const auto id, loop_.WatchSource(fd, pending, [this] { Drain(); }));
+  const auto watch = [this](int fd, std::function<bool()> pending) -> Status {
+    PB_ASSIGN_OR_RETURN(const auto id,
+                        loop_.WatchSource(fd, std::move(pending), [this] { Drain(); }));
     watches_.push_back(id);
-  }
-  return absl::OkStatus();
+    return absl::OkStatus();
+  };
+  // Polled while paused, too: polling clears the descriptor.
+  PB_RETURN_IF_ERROR(
+      watch(socket_.get(zmq::sockopt::fd), [this] { return HasInput(socket_) && !paused_; }));
+  return watch(monitor_->fd(), [this] { return monitor_->pending(); });
 }
 
 bool RouterSocket::ReceiveOne(RawMessage& message) {
