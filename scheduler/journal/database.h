@@ -30,6 +30,7 @@ class Database {
   Database& operator=(const Database&) = delete;
 
   Status Begin();
+  /// Between Begin and Commit, or alone: after OK that record survives a power cut, too.
   Status Insert(std::uint64_t sequence, std::string record);
   /// Replaces the snapshot and forgets the records it covers.
   Status Replace(std::uint64_t sequence, std::string_view snapshot);

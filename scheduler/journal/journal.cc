@@ -195,11 +195,12 @@ bool Journal::Store::NextGroup(std::deque<JournalRecord>& group, std::deque<Snap
 }
 
 Status Journal::Store::WriteGroup(const std::deque<JournalRecord>& group) {
-  PB_RETURN_IF_ERROR(database->Begin());
+  const bool is_alone = group.size() == 1;  // a transaction without statements around it
+  if (!is_alone) PB_RETURN_IF_ERROR(database->Begin());
   for (const JournalRecord& record : group) {
     PB_RETURN_IF_ERROR(database->Insert(record.sequence, record.bytes));
   }
-  PB_RETURN_IF_ERROR(database->Commit());
+  if (!is_alone) PB_RETURN_IF_ERROR(database->Commit());
   PB_RETURN_IF_ERROR(mark->Set(group.back().sequence));
   since_snapshot += group.size();
   return absl::OkStatus();
