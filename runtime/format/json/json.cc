@@ -16,26 +16,6 @@ Status Wrong(std::string_view what, const char* key, std::string_view expected) 
                     StrCat("key '", key, "': expected ", expected));
 }
 
-/// Follows nesting only, so that a hostile document is refused before it is built.
-bool TooDeep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMaxJsonDepth) return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
-}
-
 constexpr std::string_view kHexDigits = "0123456789abcdef";
 /// How a zero byte looks in JSON, and whatever DumpJson escapes with one.
 constexpr std::string_view kZeroInText = "\\u0000";
@@ -92,6 +72,25 @@ std::string DumpPlain(const Json& value) {
 }
 
 }  // namespace
+
+bool TooDeep(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kMaxJsonDepth) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
 
 StatusOr<Json> ParseJson(std::string_view text, std::string_view what, std::size_t max_bytes) {
   if (text.size() > max_bytes) {

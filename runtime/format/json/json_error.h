@@ -11,6 +11,10 @@
 
 namespace patchbay {
 
+/// Whether brackets are nested deeper than kMaxJsonDepth: a hostile document is refused before it
+/// is built. Reads nesting alone, of any text.
+bool TooDeep(std::string_view text);
+
 /// "not JSON (line 3, column 5)": the parser's error in `text`. Columns count bytes, from 1.
 inline std::string JsonFaultOf(std::string_view text, const Json::exception& error) {
   constexpr std::string_view kBlank = " \t\r\n";

@@ -1,8 +1,12 @@
-// JSON texts too large to be held as one value: objects are handed over while the text is read.
+// JSON texts too large to be held as one value: objects are handed over while the text is read, or
+// the text is cut into those of its parts.
 #pragma once
 
 #include <functional>
+#include <map>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/format/json/json.h"
 
@@ -17,5 +21,17 @@ using TakeObject = std::function<StatusOr<bool>(Json& object)>;
 /// with the same limit of depth; never throws.
 StatusOr<Json> ParseJsonTaking(std::string_view text, std::string_view what,
                                const TakeObject& take);
+
+/// The texts of an object's members, by key.
+using JsonMembers = std::map<std::string, std::string_view, std::less<>>;
+
+/// The members of the object that `text` is, which they point into. All of it is checked, and
+/// refused as by ParseJson, but no value is built: ParseJson makes one of a member's text.
+StatusOr<JsonMembers> MembersOfJson(std::string_view text, std::string_view what);
+/// The same for the elements of an array.
+StatusOr<std::vector<std::string_view>> ElementsOfJson(std::string_view text,
+                                                       std::string_view what);
+/// The object with these members: that of DumpJson if their texts are.
+std::string JoinMembers(const std::map<std::string, std::string>& members);
 
 }  // namespace patchbay
