@@ -4,9 +4,8 @@
 #include <utility>
 
 #include "runtime/format/json/json_forms.h"
+#include "runtime/format/json/json_stream.h"
 #include "runtime/model/plan/image_volumes.h"
-#include "runtime/model/plan/plan.h"
-#include "runtime/model/plan/planned_manifest.h"
 
 namespace patchbay::client {
 namespace {
@@ -30,19 +29,32 @@ Status OtherTable() {
 
 /// Records without facts.
 StatusOr<std::vector<ImageRecord>> RowsOf(const RunFile& run,
-                                          const std::vector<std::uint64_t>& rows,
-                                          const std::vector<std::string>& paths) {
+                                          const plan::PlannedManifest& manifest) {
   std::vector<ImageRecord> records;
   if (!run.table) {
-    for (const std::string& path : paths) records.emplace_back().slide_id = plan::StemOf(path);
+    for (const std::string& path : manifest.Paths()) {
+      records.emplace_back().slide_id = plan::StemOf(path);
+    }
     return records;
   }
-  if (rows.size() != paths.size()) return OtherTable();
-  for (const std::uint64_t number : rows) {
+  if (manifest.rows.size() != manifest.images.size()) return OtherTable();
+  for (const std::uint64_t number : manifest.rows) {
     if (number >= run.rows.size()) return OtherTable();
     records.push_back(RecordOf(run, run.RowOf(number)));
   }
   return records;
+}
+
+/// The facts of images one by one: as values of JSON all of them would take much memory.
+StatusOr<std::vector<results::ImageFacts>> FactsFrom(std::string_view text) {
+  constexpr std::string_view kFacts = "stream plan: facts";
+  std::vector<results::ImageFacts> facts;
+  PB_ASSIGN_OR_RETURN(const auto elements, ElementsOfJson(text, kFacts));
+  for (const std::string_view element : elements) {
+    PB_ASSIGN_OR_RETURN(const Json one, ParseJson(element, kFacts));
+    PB_ASSIGN_OR_RETURN(facts.emplace_back(), FromJson<results::ImageFacts>(one, kFacts));
+  }
+  return facts;
 }
 
 }  // namespace
@@ -55,23 +67,44 @@ const std::string& ImageRecord::Cell(std::string_view column) const {
   return kNone;
 }
 
-StatusOr<std::vector<ImageRecord>> RecordsOf(const RunFile& run, const Json& planned,
-                                             const std::vector<std::string>& paths) {
-  PB_ASSIGN_OR_RETURN(const Json* member, JsonMember(planned, "manifest", "stream plan"));
-  PB_ASSIGN_OR_RETURN(const auto manifest, FromJson<plan::PlannedManifest>(*member, "stream plan"));
-  PB_ASSIGN_OR_RETURN(std::vector<ImageRecord> records, RowsOf(run, manifest.rows, paths));
-  PB_ASSIGN_OR_RETURN(
-      auto facts, FromJson<std::vector<results::ImageFacts>>(manifest.facts, "stream plan: facts"));
-  if (facts.size() != records.size()) {
+StatusOr<PlannedRun> ReadPlannedRun(const plan::OpTable& ops, std::string_view result) {
+  constexpr std::string_view kWhat = "stream plan";
+  PB_ASSIGN_OR_RETURN(const JsonMembers members, MembersOfJson(result, kWhat));
+  const auto member = [&](const char* key) {
+    const auto found = members.find(key);
+    return found == members.end() ? std::string_view("null") : found->second;
+  };
+  PB_ASSIGN_OR_RETURN(const Json text, ParseJson(member("plan"), kWhat));
+  if (!text.is_string()) return InvalidArgument(kWhat, ": key 'plan': expected text");
+  PB_ASSIGN_OR_RETURN(plan::Plan made, plan::Plan::Parse(ops, text.get_ref<const std::string&>()));
+  PB_ASSIGN_OR_RETURN(const JsonMembers where, MembersOfJson(member("manifest"), kWhat));
+  Json manifest = Json::object();
+  PlannedRun planned{std::move(made), {}, {}, {}};
+  for (const auto& [key, part] : where) {
+    if (key == "facts") {
+      PB_ASSIGN_OR_RETURN(planned.facts, FactsFrom(part));
+    } else {
+      PB_ASSIGN_OR_RETURN(manifest[key], ParseJson(part, kWhat));
+    }
+  }
+  PB_ASSIGN_OR_RETURN(planned.manifest, FromJson<plan::PlannedManifest>(manifest, kWhat));
+  if (planned.facts.size() != planned.manifest.images.size()) {
     return InvalidArgument("stream plan: facts: they do not match the images");
   }
-  PB_ASSIGN_OR_RETURN(const std::string text, JsonString(planned, "plan", "stream plan"));
-  PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(*run.config.ops, text));
+  PB_ASSIGN_OR_RETURN(const Json left_out, ParseJson(member("skipped"), kWhat));
+  planned.skipped =
+      FromJson<results::SkippedImages>(left_out, kWhat).value_or(results::SkippedImages{});
+  return planned;
+}
+
+StatusOr<std::vector<ImageRecord>> RecordsOf(const RunFile& run, const PlannedRun& planned) {
+  const plan::Plan& made = planned.plan;
+  PB_ASSIGN_OR_RETURN(std::vector<ImageRecord> records, RowsOf(run, planned.manifest));
   if (made.images().size() != records.size()) return OtherTable();
   const auto values = plan::VolumeNeedsOf(made.config()).values;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const plan::PlannedImage& image = made.images()[i];
-    records[i].facts = std::move(facts[i]);
+    records[i].facts = planned.facts[i];
     records[i].digest = image.digest;
     if (!values) continue;
     for (int c = 0; c < image.channels; ++c) {

@@ -10,8 +10,10 @@
 #include "runtime/client/run_file.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
+#include "runtime/model/plan/plan.h"
+#include "runtime/model/plan/planned_manifest.h"
 #include "runtime/model/results/image_facts.h"
+#include "runtime/model/results/skipped_images.h"
 
 namespace patchbay::client {
 
@@ -32,10 +34,19 @@ struct ImageRecord {
   const std::string& Cell(std::string_view column) const;
 };
 
-/// One record per image of the plan, in its order. `planned` is the result of the planning job and
-/// `paths` are its images' (PlannedPaths). FailedPrecondition when the plan is of another table;
-/// InvalidArgument for facts that are none.
-StatusOr<std::vector<ImageRecord>> RecordsOf(const RunFile& run, const Json& planned,
-                                             const std::vector<std::string>& paths);
+/// The result of a planning job, as its submitter reads it.
+struct PlannedRun {
+  plan::Plan plan;
+  plan::PlannedManifest manifest;          ///< without its facts
+  std::vector<results::ImageFacts> facts;  ///< facts of each image
+  results::SkippedImages skipped;
+};
+
+/// InvalidArgument for a result that is none.
+StatusOr<PlannedRun> ReadPlannedRun(const plan::OpTable& ops, std::string_view result);
+
+/// One record per image of the plan, in its order. FailedPrecondition when the plan is of another
+/// table.
+StatusOr<std::vector<ImageRecord>> RecordsOf(const RunFile& run, const PlannedRun& planned);
 
 }  // namespace patchbay::client

@@ -159,12 +159,12 @@ class Opening {
       if (listed.ok()) run_.images = PlannedPaths(listed->result);
       return planned.status();
     }
-    run_.images = PlannedPaths(*planned);
-    PB_ASSIGN_OR_RETURN(const Json plan, ParseJson(*planned, "stream plan"));
-    run_.skipped = SkippedImagesOf(plan);
-    PB_ASSIGN_OR_RETURN(run_.plan, JsonString(plan, "plan", "stream plan"));
-    PB_ASSIGN_OR_RETURN(run_.records, RecordsOf(run_.file, plan, run_.images));
-    return run_.file.AddPlanned(plan, run_.images);
+    PB_ASSIGN_OR_RETURN(PlannedRun read, ReadPlannedRun(*run_.file.config.ops, *planned));
+    run_.images = read.manifest.Paths();
+    run_.skipped = std::move(read.skipped);
+    run_.plan = read.plan.Text();
+    PB_ASSIGN_OR_RETURN(run_.records, RecordsOf(run_.file, read));
+    return run_.file.AddPlanned(read.plan, read.manifest);
   }
 
   Status Submit(Client& client) {

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <map>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "runtime/core/other_version.h"
 #include "runtime/core/strings.h"
-#include "runtime/format/json/json.h"
+#include "runtime/format/json/json_stream.h"
 
 namespace patchbay::client {
 namespace {
@@ -105,22 +107,36 @@ Json TakeOptions(Json& config, std::string_view op, std::initializer_list<const 
   return taken;
 }
 
-/// Moves the values that planning puts into a config out of it.
-void TakeSettled(Json& plan) {
-  if (!plan.contains("config") || !plan["config"].is_object()) return;
-  Json& config = plan["config"];
-  plan[kReferences] = TakeOptions(config, kStains, {"reference", "reference_fit", "scanner_fits"});
-  plan[kForeground] = TakeOptions(config, kForeground, {"lower", "upper", "mean", "std"});
-  plan[kNumerics] = config.value("numerics", Json());
+/// The members of a plan, with the values that planning puts into a config moved out of it: texts
+/// in `settled`.
+Status TakeSettled(JsonMembers& plan, std::map<std::string, std::string>& settled) {
+  const auto found = plan.find("config");
+  if (found == plan.end() || !found->second.starts_with('{')) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(Json config, ParseJson(found->second, "plan"));
+  settled[kReferences] =
+      DumpJson(TakeOptions(config, kStains, {"reference", "reference_fit", "scanner_fits"}));
+  settled[kForeground] =
+      DumpJson(TakeOptions(config, kForeground, {"lower", "upper", "mean", "std"}));
+  settled[kNumerics] = DumpJson(config.value("numerics", Json()));
   config.erase("numerics");
+  settled["config"] = DumpJson(config);
+  for (const auto& [key, text] : settled) plan[key] = text;
+  return absl::OkStatus();
 }
 
-std::string DigestOf(const Json& plan, const std::vector<const char*>& members) {
-  Json section = Json::object();
-  for (const char* member : members) {
-    if (plan.contains(member)) section[member] = plan[member];
+/// The digest of the object with these members of the plan, put together without a copy of them.
+std::string DigestOf(const JsonMembers& plan, const std::vector<const char*>& members) {
+  Sha256 hash;
+  std::string_view before = "{";
+  for (const std::string& member : std::set<std::string>(members.begin(), members.end())) {
+    const auto found = plan.find(member);
+    if (found == plan.end()) continue;
+    hash.Update(StrCat(before, DumpJson(member), ":"));
+    hash.Update(found->second);
+    before = ",";
   }
-  return Sha256Of(DumpJson(section)).Hex().substr(0, kSectionDigits);
+  hash.Update(before == "{" ? "{}" : "}");
+  return hash.Finish().Hex().substr(0, kSectionDigits);
 }
 
 bool IsHex(std::string_view text, std::size_t digits) {
@@ -142,9 +158,9 @@ StatusOr<PlanSections> SectionsFrom(std::span<const std::string_view> parts, boo
 }  // namespace
 
 StatusOr<PlanSections> SectionsOf(std::string_view plan_text) {
-  PB_ASSIGN_OR_RETURN(Json plan, ParseJson(plan_text, "plan"));
-  if (!plan.is_object()) return InvalidArgument("plan: not an object");
-  TakeSettled(plan);
+  PB_ASSIGN_OR_RETURN(JsonMembers plan, MembersOfJson(plan_text, "plan"));
+  std::map<std::string, std::string> settled;
+  PB_RETURN_IF_ERROR(TakeSettled(plan, settled));
   PlanSections sections;
   for (const Section& section : Sections()) {
     sections.digests.push_back(DigestOf(plan, section.members));

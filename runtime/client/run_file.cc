@@ -408,12 +408,9 @@ std::vector<std::string> RunFile::LeakNotices() const {
   return leaks;
 }
 
-Status RunFile::AddPlanned(const Json& planned, const std::vector<std::string>& paths) {
+Status RunFile::AddPlanned(const plan::Plan& made, const plan::PlannedManifest& manifest) {
   if (!census) return absl::OkStatus();
-  PB_ASSIGN_OR_RETURN(const std::string text, JsonString(planned, "plan", "stream plan"));
-  PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(*config.ops, text));
-  PB_ASSIGN_OR_RETURN(const auto manifest,
-                      FromJson<plan::PlannedManifest>(planned["manifest"], "stream plan"));
+  const std::vector<std::string> paths = manifest.Paths();
   if (made.images().size() != paths.size() || manifest.rows.size() != paths.size()) {
     return Internal("open run: the plan does not have one image per row");
   }

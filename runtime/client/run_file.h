@@ -14,6 +14,8 @@
 #include "runtime/format/yaml/yaml.h"
 #include "runtime/model/jobs/stream_request.h"
 #include "runtime/model/plan/cohort.h"
+#include "runtime/model/plan/plan.h"
+#include "runtime/model/plan/planned_manifest.h"
 #include "runtime/model/plan/run_config.h"
 #include "runtime/model/plan/run_lock.h"
 
@@ -73,8 +75,8 @@ struct RunFile {
   Status AddContent(std::size_t i, const Digest& digest, const std::string& read_from);
   /// Remarks on leaks between splits of the table, and on rows that could not be compared for them.
   std::vector<std::string> LeakNotices() const;
-  /// AddContent for every image of a planned stream. RecordsOf must have been OK with these paths.
-  Status AddPlanned(const Json& planned, const std::vector<std::string>& paths);
+  /// AddContent for every image of a planned stream. RecordsOf must have been OK with them.
+  Status AddPlanned(const plan::Plan& made, const plan::PlannedManifest& manifest);
 
   /// The config as the payload of a stream job's root task has it; names no path.
   plan::RunConfig WithoutPaths() const;

@@ -6,17 +6,29 @@
 #include "runtime/client/paths.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
+#include "runtime/format/json/json_stream.h"
 
 namespace patchbay::client {
+namespace {
+
+constexpr std::string_view kStreamPlan = "stream plan";
+
+}  // namespace
+
 std::vector<std::string> PlannedPaths(const std::string& result) {
-  const StatusOr<Json> plan = ParseJson(result, "stream plan");
-  if (!plan.ok() || !plan->is_object()) return {};
-  const Json& manifest = plan->contains("manifest") ? (*plan)["manifest"] : *plan;
-  const StatusOr<std::string> root = JsonString(manifest, "root", "stream plan");
-  if (!root.ok() || !manifest.contains("images") || !manifest["images"].is_array()) return {};
+  StatusOr<JsonMembers> manifest = MembersOfJson(result, kStreamPlan);
+  if (manifest.ok() && manifest->contains("manifest")) {
+    manifest = MembersOfJson(manifest->find("manifest")->second, kStreamPlan);
+  }
+  if (!manifest.ok() || !manifest->contains("root") || !manifest->contains("images")) return {};
+  const StatusOr<Json> root = ParseJson(manifest->find("root")->second, kStreamPlan);
+  const auto images = ElementsOfJson(manifest->find("images")->second, kStreamPlan);
+  if (!root.ok() || !root->is_string() || !images.ok()) return {};
   std::vector<std::string> paths;
-  for (const Json& path : manifest["images"]) {
-    paths.push_back(path.is_string() ? *root + path.get<std::string>() : "an image");
+  for (const std::string_view image : *images) {
+    const StatusOr<Json> path = ParseJson(image, kStreamPlan);
+    const bool is_path = path.ok() && path->is_string();
+    paths.push_back(is_path ? root->get<std::string>() + path->get<std::string>() : "an image");
   }
   return paths;
 }

@@ -19,7 +19,7 @@ Status ReadStreamPlan(const std::string& result, std::uint32_t world_size, Strea
   stream.byte_versions = std::move(planned.byte_versions);
   stream.images = std::move(planned.images);
   stream.plan = std::move(planned.plan);
-  stream.manifest = DumpJson(planned.manifest);
+  stream.manifest = std::move(planned.manifest);
   stream.plan_digest = Sha256Of(stream.plan);
   return absl::OkStatus();
 }

@@ -190,8 +190,9 @@ StatusOr<Checked> Check(client::RunFile& run, const std::string& python) {
   PB_ASSIGN_OR_RETURN(const Json result,
                       RunWorkerOp("stream.plan", run.Payload(), JsonOf(run.Manifest()),
                                   client::FunctionsOfUser(python)));
-  PB_ASSIGN_OR_RETURN(const std::string text, JsonString(result, "plan", "stream plan"));
-  PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(*run.config.ops, text));
+  PB_ASSIGN_OR_RETURN(const client::PlannedRun planned,
+                      client::ReadPlannedRun(*run.config.ops, DumpJson(result)));
+  const plan::Plan& made = planned.plan;
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(1));
   PB_ASSIGN_OR_RETURN(const std::uint64_t ring_bytes,
                       plan::RingBytes(made.layout(), geometry, run.config.prefetch));
@@ -199,7 +200,7 @@ StatusOr<Checked> Check(client::RunFile& run, const std::string& python) {
   PB_RETURN_IF_ERROR(
       plan::CheckRingFits({ring_bytes / slots, slots, run.config.prefetch}, AvailableMemory()));
   Checked checked;
-  checked.skipped = client::SkippedImagesOf(result);
+  checked.skipped = planned.skipped;
   checked.found = {{"images", made.images().size()},
                    {"patches", geometry.patches_per_epoch},
                    {"batches_per_epoch", BatchesPerEpoch(geometry)},
@@ -209,15 +210,12 @@ StatusOr<Checked> Check(client::RunFile& run, const std::string& python) {
                    {"plan_digest", made.digest().Hex()},
                    {"skipped_files", checked.skipped.files},
                    {"skipped", ToJson(checked.skipped)}};
-  const std::vector<std::string> paths = client::PlannedPaths(DumpJson(result));
   PB_ASSIGN_OR_RETURN(const std::vector<client::ImageRecord> records,
-                      client::RecordsOf(run, result, paths));
-  PB_RETURN_IF_ERROR(run.AddPlanned(result, paths));
+                      client::RecordsOf(run, planned));
+  PB_RETURN_IF_ERROR(run.AddPlanned(made, planned.manifest));
   checked.found.update(CountImages(made, records));
-  PB_ASSIGN_OR_RETURN(const auto manifest,
-                      FromJson<plan::PlannedManifest>(result["manifest"], "stream plan"));
-  AddResolution(made, manifest, checked.found);
-  AddStains(made, manifest, checked.found);
+  AddResolution(made, planned.manifest, checked.found);
+  AddStains(made, planned.manifest, checked.found);
   AddBags(made, checked.found);
   return checked;
 }

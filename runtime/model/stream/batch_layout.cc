@@ -5,6 +5,7 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json_forms.h"
+#include "runtime/format/json/json_stream.h"
 #include "runtime/model/stream/limits.h"
 
 namespace patchbay {
@@ -101,9 +102,11 @@ StatusOr<BatchLayout> BatchLayoutFromJson(const Json& value) {
 }
 
 StatusOr<BatchLayout> LayoutOfPlan(std::string_view plan_text) {
-  PB_ASSIGN_OR_RETURN(const Json plan, ParseJson(plan_text, "plan"));
-  PB_ASSIGN_OR_RETURN(const Json* layout, JsonMember(plan, "layout", "plan"));
-  return BatchLayoutFromJson(*layout);
+  PB_ASSIGN_OR_RETURN(const JsonMembers plan, MembersOfJson(plan_text, "plan"));
+  const auto found = plan.find("layout");
+  if (found == plan.end()) return InvalidArgument("plan: key 'layout' is missing");
+  PB_ASSIGN_OR_RETURN(const Json layout, ParseJson(found->second, "plan"));
+  return BatchLayoutFromJson(layout);
 }
 
 std::vector<ArrayLayout> MetaArrays() {

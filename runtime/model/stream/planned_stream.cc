@@ -1,8 +1,10 @@
 #include "runtime/model/stream/planned_stream.h"
 
+#include <map>
 #include <utility>
 #include <vector>
 
+#include "runtime/format/json/json_stream.h"
 #include "runtime/model/stream/limits.h"
 #include "runtime/model/stream/stream_forms.h"
 
@@ -79,7 +81,6 @@ std::string EncodePlannedStream(const PlannedStream& stream) {
   const StreamGeometry& g = stream.geometry;
   PlannedText text;
   text.plan = stream.plan;
-  text.manifest = stream.manifest;
   text.geometry = {g.patches_per_epoch,
                    g.global_batch,
                    g.world_size,
@@ -91,15 +92,27 @@ std::string EncodePlannedStream(const PlannedStream& stream) {
                    stream.images.runs(),
                    g.units.runs()};
   text.skipped = stream.skipped;
-  return DumpJson(JsonOf(text));
+  std::map<std::string, std::string> members;
+  const Json json = JsonOf(text);
+  for (const auto& [key, value] : json.items()) members[key] = DumpJson(value);
+  members["manifest"] = stream.manifest;
+  return JoinMembers(members);
 }
 
 StatusOr<PlannedStream> DecodePlannedStream(std::string_view text) {
-  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kWhat));
-  PB_ASSIGN_OR_RETURN(PlannedText read, FromJson<PlannedText>(json, kWhat));
+  PB_ASSIGN_OR_RETURN(const JsonMembers members, MembersOfJson(text, kWhat));
   PlannedStream stream;
+  Json json = Json::object();
+  for (const auto& [key, member] : members) {
+    if (key == "manifest" && member.starts_with('{')) {
+      json[key] = Json::object();
+      stream.manifest = member;
+    } else {
+      PB_ASSIGN_OR_RETURN(json[key], ParseJson(member, kWhat));
+    }
+  }
+  PB_ASSIGN_OR_RETURN(PlannedText read, FromJson<PlannedText>(json, kWhat));
   stream.plan = std::move(read.plan);
-  stream.manifest = std::move(read.manifest);
   PB_ASSIGN_OR_RETURN(stream.geometry, read.geometry.Geometry());
   stream.numerics = read.geometry.numerics;
   stream.skipped = std::move(read.skipped);

@@ -16,8 +16,10 @@
 namespace patchbay {
 
 struct PlannedStream {
-  std::string plan;                ///< canonical text; its SHA-256 names the stream's bytes
-  Json manifest = Json::object();  ///< where the images lie: for the eyes of workers and submitter
+  std::string plan;  ///< canonical text; its SHA-256 names the stream's bytes
+  /// Where the images lie, for the eyes of workers and submitter: an object as JSON. It may be
+  /// large, and most of those who pass it on do not read it.
+  std::string manifest = "{}";
   StreamGeometry geometry;
   Numerics numerics = Numerics::kCpu;
   /// Images that were left out: results::SkippedImages.

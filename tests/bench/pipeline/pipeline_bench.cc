@@ -84,7 +84,7 @@ struct BenchStream {
     protocol::StreamDescribed described;
     described.plan = planned.plan;
     described.plan_digest = Sha256Of(described.plan);
-    described.manifest = DumpJson(planned.manifest);
+    described.manifest = planned.manifest;
     described.read_prefixes = {"/"};
     described.geometry = geometry;
     described.capacity = Capacity(geometry);

@@ -37,6 +37,16 @@ TEST(ResumeToken, ReadsWhatItWrites) {
   EXPECT_TRUE(CheckResume(*read, token.plan, token.sections).ok());
 }
 
+TEST(ResumeToken, ASectionIsTheDigestOfTheObjectOfItsMembers) {
+  const auto sections = SectionsOf(kPlan);
+  ASSERT_TRUE(sections.ok()) << sections.status();
+  const auto digest = [](std::string_view text) { return Sha256Of(text).Hex().substr(0, 16); };
+  EXPECT_EQ(sections->digests[0], digest(R"({"version":2,"versions":{"ops":1}})"));
+  EXPECT_EQ(sections->digests[1], digest(R"({"config":{"seed":1}})"));
+  EXPECT_EQ(sections->digests[5], digest(R"({"channels":3,"dtype":"uint8","images":[["aa"]]})"));
+  EXPECT_EQ(sections->digests[6], digest("{}"));
+}
+
 TEST(ResumeToken, NamesTheSectionThatDiffers) {
   EXPECT_THAT(Refusal(R"("seed":1)", R"("seed":2)"), ::testing::EndsWith("): its config differs"));
   EXPECT_THAT(Refusal(R"("aa")", R"("ab")"), ::testing::EndsWith("): its images differ"));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "ops/chain/chain.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/outcome.h"
+#include "runtime/format/json/json_stream.h"
 #include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/byte_versions.h"
 #include "runtime/model/plan/image_colours.h"
@@ -56,7 +58,7 @@ struct DatasetImages {
   std::vector<std::vector<results::ChannelFacts>> channels;  ///< ImageFacts::channels of each
   std::vector<std::string> misfits;                          ///< ImageRow::misfit of each
   std::size_t mpps_assumed = 0, stains_of_tissue = 0;
-  Json facts = Json::array();          ///< results::ImageFacts of each
+  std::string facts;                   ///< JSON of results::ImageFacts of each, with commas
   std::vector<std::uint64_t> numbers;  ///< numbers of the images in the root task's list
   std::size_t listed = 0;              ///< images of that list
   results::SkippedImages skipped;
@@ -78,7 +80,8 @@ struct DatasetImages {
       mpps_assumed += row.mpp_assumed ? 1 : 0;
       stains_of_tissue += row.of_tissue ? 1 : 0;
       modalities.push_back(row.facts.modality);
-      facts.push_back(JsonOf(row.facts));
+      if (!facts.empty()) facts += ',';
+      facts += DumpJson(JsonOf(row.facts));
       channels.push_back(std::move(row.facts.channels));
       if (row.facts.mpp_corrected && skipped.mpp_corrected.size() < kMaxSkippedNamed) {
         skipped.mpp_corrected.push_back({path, HowCorrected(row.facts)});
@@ -104,8 +107,9 @@ StatusOr<DatasetImages> JoinImages(TaskContext& context) {
   joined.skipped.files = std::move(listed.skipped_files);
   joined.listed = paths.size();
   std::size_t at = 0;
-  for (const std::string& input : std::span(context.inputs).subspan(1)) {
-    PB_ASSIGN_OR_RETURN(const Json value, ParseJson(input, "opened images"));
+  for (std::string& input : std::span(context.inputs).subspan(1)) {
+    PB_ASSIGN_OR_RETURN(const Json value,
+                        ParseJson(std::exchange(input, std::string()), "opened images"));
     PB_ASSIGN_OR_RETURN(auto rows, FromJson<std::vector<ImageRow>>(value, "opened images"));
     for (ImageRow& row : rows) {
       if (at >= paths.size()) break;
@@ -475,6 +479,15 @@ Status CheckChain(const plan::Plan& plan, const DatasetImages& joined) {
   return absl::OkStatus();
 }
 
+/// The manifest as JSON, with `facts`, which as values would take many times the memory.
+std::string ManifestText(const plan::PlannedManifest& manifest, const std::string& facts) {
+  std::map<std::string, std::string> members;
+  const Json json = JsonOf(manifest);
+  for (const auto& [key, value] : json.items()) members[key] = DumpJson(value);
+  members["facts"] = StrCat("[", facts, "]");
+  return JoinMembers(members);
+}
+
 Status TooLarge(std::size_t images, std::size_t bytes) {
   return ResourceExhausted("plan stream: ", images, " images make a plan of ", HumanBytes(bytes),
                            ", more than the limit of ", HumanBytes(protocol::kMaxResultBytes),
@@ -518,12 +531,11 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   planned.plan = made.Text();
   auto manifest = plan::PlannedManifest::Of(joined.where.paths, std::move(joined.where.stamps));
   manifest.mpp = MppsToJson(joined.mpps);
-  manifest.facts = std::move(joined.facts);
   manifest.mpp_assumed = joined.mpps_assumed;
   manifest.stains_of_tissue = joined.stains_of_tissue;
   PB_ASSIGN_OR_RETURN(manifest.functions, FunctionPathsOf(context));
   if (IsTable(context.manifest)) manifest.rows = std::move(joined.numbers);
-  planned.manifest = JsonOf(manifest);
+  planned.manifest = ManifestText(manifest, joined.facts);
   planned.geometry = geometry;
   planned.numerics = *made.config().numerics;
   planned.byte_versions = plan::ByteVersionsText();

@@ -12,7 +12,7 @@ namespace {
 PlannedStream Planned() {
   PlannedStream stream;
   stream.plan = "the plan, with \"quotes\"";
-  stream.manifest = {{"root", "/data/"}, {"images", {"a", "b\xff"}}};
+  stream.manifest = DumpJson({{"root", "/data/"}, {"images", {"a", "b\xff"}}});
   stream.geometry.patches_per_epoch = 101;
   stream.geometry.global_batch = 8;
   stream.geometry.tail = Tail::kPad;
