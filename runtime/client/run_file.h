@@ -14,10 +14,13 @@
 #include "runtime/format/yaml/yaml.h"
 #include "runtime/model/jobs/stream_request.h"
 #include "runtime/model/plan/cohort.h"
-#include "runtime/model/plan/plan.h"
-#include "runtime/model/plan/planned_manifest.h"
 #include "runtime/model/plan/run_config.h"
 #include "runtime/model/plan/run_lock.h"
+
+namespace patchbay::plan {
+class Plan;
+struct PlannedManifest;
+}  // namespace patchbay::plan
 
 namespace patchbay::client {
 

@@ -14,7 +14,7 @@ Status SharedLoop::Run(std::size_t items, const Body& body) {
   for (;;) {
     changed_.wait(lock, [this] { return CanBegin() || IsDone(); });
     if (IsDone()) break;
-    DoNext(lock, kOwner);
+    TakeNext(lock, kOwner);
   }
   body_ = nullptr;
   allowed_ = SIZE_MAX;
@@ -27,13 +27,13 @@ void SharedLoop::Help() {
   for (;;) {
     changed_.wait(lock, [this] { return is_ended_ || CanBegin(); });
     if (is_ended_) return;
-    DoNext(lock, kHelper);
+    TakeNext(lock, kHelper);
   }
 }
 
 void SharedLoop::HelpOnce() {
   std::unique_lock lock(mu_);
-  if (CanBegin()) DoNext(lock, kHelper);
+  if (CanBegin()) TakeNext(lock, kHelper);
 }
 
 void SharedLoop::Allow(std::size_t items) {
@@ -62,7 +62,7 @@ void SharedLoop::End() {
 }
 
 /// One item, without the lock. The first that fails is the last that is begun.
-void SharedLoop::DoNext(std::unique_lock<std::mutex>& lock, Lane lane) {
+void SharedLoop::TakeNext(std::unique_lock<std::mutex>& lock, Lane lane) {
   const Body& body = *body_;
   const std::size_t item = next_++;
   ++busy_;

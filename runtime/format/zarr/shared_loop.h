@@ -50,7 +50,7 @@ class SharedLoop {
  private:
   bool CanBegin() const { return body_ != nullptr && next_ < std::min(items_, allowed_); }
   bool IsDone() const { return next_ >= items_ && busy_ == 0; }
-  void DoNext(std::unique_lock<std::mutex>& lock, Lane lane);
+  void TakeNext(std::unique_lock<std::mutex>& lock, Lane lane);
 
   std::mutex mu_;
   std::condition_variable changed_;
