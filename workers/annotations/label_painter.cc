@@ -160,7 +160,7 @@ class LabelPainter::Canvas {
 
  private:
   /// Where the edge crosses the line through the centres of each row: of its two ends, the upper
-  /// one belongs to it. Of an edge to the left of the tile only its rows are taken, and one to the
+  /// one belongs to it. An edge to the left of the tile only turns its rows around, and one to the
   /// right of it changes no pixel.
   void Cross(const Vertex& a, const Vertex& b, const Box& tile) {
     const double top = std::min(a.y, b.y), bottom = std::max(a.y, b.y);

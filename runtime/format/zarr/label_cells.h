@@ -29,7 +29,7 @@ struct CellPart {
   std::int64_t height, width;
 };
 
-/// One thread's. What it returns depends on the pixels and settings alone.
+/// One thread's. Its results depend on the pixels and settings alone.
 class LabelCellEncoder {
  public:
   /// `settings`, of uint8 and one channel, outlive it.

@@ -116,7 +116,7 @@ void TissueArea::Band::Lay(std::int64_t y, std::int64_t height) {
   ++rows_laid_;
 }
 
-/// Of a cell that the border cuts, its share above the border.
+/// A cell that the border cuts counts with its share above the border.
 TissueArea::Band::Border TissueArea::Band::BorderAt(std::int64_t y) const {
   const std::int64_t step = std::int64_t{1} << area_.shift_;
   y = std::clamp<std::int64_t>(y, 0, area_.rows_ << area_.shift_);

@@ -27,7 +27,7 @@ struct PlaceCount {
 /// Whether a config's places come from indexes of the images.
 bool NeedsPlaces(const RunConfig& config);
 
-/// Which pixels of a plane are tissue, from a mask's cells, for boxes of any size: exact in pixels.
+/// The pixels of a plane that are tissue, from a mask's cells: exact for boxes of any size.
 class TissueArea {
  public:
   TissueArea(const CellSet& tissue, const Extent& size);
@@ -35,7 +35,7 @@ class TissueArea {
   /// The tissue in some rows: a few instructions a box, fewer where the one before was near.
   class Band {
    public:
-    /// Of no rows yet. `area` outlives it.
+    /// Has no rows yet. `area` outlives it.
     explicit Band(const TissueArea& area);
     /// Takes rows [y, y + height) of level 0; at once where they are those of the last call. They
     /// may reach past the image, where there is no tissue; so may columns.
