@@ -14,7 +14,6 @@
 #include "scheduler/core/peers.h"
 #include "scheduler/core/recovery.h"  // wide: owns every part
 #include "scheduler/core/shard_leases.h"
-#include "scheduler/core/stream_book.h"
 #include "scheduler/core/stream_dispatch.h"
 #include "scheduler/core/stream_handler.h"
 #include "scheduler/core/team_handler.h"
@@ -24,6 +23,7 @@
 #include "scheduler/core/worker_lifecycle.h"
 #include "scheduler/core/worker_table.h"
 #include "scheduler/state/job_logs.h"
+#include "scheduler/state/stream_book.h"
 
 namespace patchbay::scheduler {
 

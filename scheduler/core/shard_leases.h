@@ -6,8 +6,8 @@
 
 #include "scheduler/core/charges.h"
 #include "scheduler/core/lease_book.h"
-#include "scheduler/core/stream_book.h"
 #include "scheduler/core/worker_table.h"
+#include "scheduler/state/stream_book.h"
 
 namespace patchbay::scheduler {
 

@@ -10,13 +10,13 @@
 #include "scheduler/core/peers.h"
 #include "scheduler/core/recovery.h"
 #include "scheduler/core/shard_leases.h"
-#include "scheduler/core/stream_book.h"
 #include "scheduler/core/stream_dispatch.h"
 #include "scheduler/core/trainer_slots.h"
 #include "scheduler/core/unit_pool.h"
 #include "scheduler/core/worker_lifecycle.h"
-#include "scheduler/state/drop_reports.h"  // wide: acts on ten parts
-#include "scheduler/state/job_logs.h"
+#include "scheduler/state/drop_reports.h"
+#include "scheduler/state/job_logs.h"  // wide: acts on ten parts
+#include "scheduler/state/stream_book.h"
 
 namespace patchbay::scheduler {
 

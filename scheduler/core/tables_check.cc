@@ -243,28 +243,6 @@ Status ShardLeases::Check() const {
                         : Broken("a worker holds a shard that was taken from it");
 }
 
-Status StreamBook::Check(const LeaseBook& book, const JobTable& table) const {
-  std::map<JobId, std::uint32_t> making;
-  std::size_t in_book = 0, in_slots = 0;
-  for (const auto& [number, lease] : book.leases()) {
-    if (!lease->is_shard) continue;
-    ++in_book;
-    if (lease->phase == ShardPhase::kMaking) ++making[lease->stream];
-  }
-  for (const auto& [id, stream] : streams_) {
-    const Job* job = table.Find(id);
-    if (job == nullptr || IsEnded(job->state)) return Broken("a stream is open without its job");
-    if (stream.leases != making[id])
-      return Broken(StrCat("stream ", id, " counts its leases wrongly"));
-    for (const auto& [rank, trainer] : stream.trainers) {
-      in_slots += trainer.leases.size();
-      PB_RETURN_IF_ERROR(CheckSlots(stream, trainer, book.table()));
-      PB_RETURN_IF_ERROR(CheckFillings(trainer, book.table()));
-    }
-  }
-  return in_book == in_slots ? absl::OkStatus() : Broken("leases nobody holds");
-}
-
 Status TeamHandler::Check() const {
   if (!fair_.IsSound()) return Broken("the order of service is not that of its members");
   std::map<std::pair<WorkerId, AccountId>, Holders::Entry> held;
@@ -357,7 +335,7 @@ Status Core::Parts::Check() const {
   PB_RETURN_IF_ERROR(lifecycle.Check());
   PB_RETURN_IF_ERROR(shards.Check());
   PB_RETURN_IF_ERROR(units.Check(table));
-  return streams.Check(book, table);
+  return CheckStreams(streams, book.table(), table);
 }
 
 }  // namespace patchbay::scheduler

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "scheduler/core/batch_dispatch.h"
-#include "scheduler/core/stream_book.h"
+#include "scheduler/state/stream_book.h"
 #include "scheduler/state/stream_places.h"
 
 namespace patchbay::scheduler {

@@ -8,8 +8,8 @@
 
 #include "scheduler/core/journal_barrier.h"
 #include "scheduler/core/recovery.h"
-#include "scheduler/core/stream_book.h"
 #include "scheduler/state/job_logs.h"
+#include "scheduler/state/stream_book.h"
 
 namespace patchbay::scheduler {
 

@@ -9,8 +9,8 @@
 #include "scheduler/core/batch_dispatch.h"
 #include "scheduler/core/peers.h"
 #include "scheduler/core/recovery.h"
-#include "scheduler/core/stream_book.h"
 #include "scheduler/core/worker_lifecycle.h"
+#include "scheduler/state/stream_book.h"
 
 namespace patchbay::scheduler {
 

@@ -73,4 +73,27 @@ Status CheckFillings(const Trainer& trainer, const LeaseTable& leases) {
   return absl::OkStatus();
 }
 
+Status CheckStreams(const StreamBook& streams, const LeaseTable& leases, const JobTable& table) {
+  std::map<JobId, std::uint32_t> making;
+  std::size_t in_table = 0, in_slots = 0;
+  for (const auto& [number, lease] : leases.all()) {
+    if (!lease->is_shard) continue;
+    ++in_table;
+    if (lease->phase == ShardPhase::kMaking) ++making[lease->stream];
+  }
+  for (const auto& [id, stream] : streams.streams()) {
+    const Job* job = table.Find(id);
+    if (job == nullptr || IsEnded(job->state))
+      return Internal("check core: stream ", id, " is open without its job");
+    if (stream.leases != making[id])
+      return Internal("check core: stream ", id, " counts its leases wrongly");
+    for (const auto& [rank, trainer] : stream.trainers) {
+      in_slots += trainer.leases.size();
+      PB_RETURN_IF_ERROR(CheckSlots(stream, trainer, leases));
+      PB_RETURN_IF_ERROR(CheckFillings(trainer, leases));
+    }
+  }
+  return in_table == in_slots ? absl::OkStatus() : Internal("check core: leases nobody holds");
+}
+
 }  // namespace patchbay::scheduler

@@ -2,8 +2,9 @@
 #pragma once
 
 #include "runtime/core/status.h"
+#include "scheduler/state/job_table.h"
 #include "scheduler/state/lease_table.h"
-#include "scheduler/state/stream_table.h"
+#include "scheduler/state/stream_book.h"
 
 namespace patchbay::scheduler {
 
@@ -12,5 +13,7 @@ namespace patchbay::scheduler {
 Status CheckSlots(const Stream& stream, const Trainer& trainer, const LeaseTable& leases);
 /// A batch is bound to one slot, its shards are counted, and those to lease are the pending ones.
 Status CheckFillings(const Trainer& trainer, const LeaseTable& leases);
+/// The same of all open streams, whose jobs run; no shard lease is of another one.
+Status CheckStreams(const StreamBook& streams, const LeaseTable& leases, const JobTable& table);
 
 }  // namespace patchbay::scheduler

@@ -1,4 +1,4 @@
-// The stream book: every open stream, by job. Private to scheduler/core.
+// The stream book: every open stream, by job.
 #pragma once
 
 #include <map>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/core/lease_book.h"
+#include "scheduler/state/cluster_table.h"
 #include "scheduler/state/stream_table.h"
 
 namespace patchbay::scheduler {
@@ -58,8 +58,6 @@ class StreamBook {
   /// The stream ends when the event has been handled.
   void EndLater(StreamEnd&& end) { ending_.push_back(std::move(end)); }
   std::vector<StreamEnd> TakeEnding() { return std::exchange(ending_, {}); }
-
-  Status Check(const LeaseBook& book, const JobTable& table) const;
 
  private:
   std::map<JobId, Stream> streams_;

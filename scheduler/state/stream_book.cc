@@ -1,4 +1,4 @@
-#include "scheduler/core/stream_book.h"
+#include "scheduler/state/stream_book.h"
 
 #include <utility>
 
