@@ -27,16 +27,16 @@ CoreShares::Parts CoreShares::PartsOf(const Worker& worker) const {
 
 void CoreShares::Add(JobId job, std::uint32_t millis) {
   if (job == 0) return;
-  held_[job] += millis;
-  ++parts_held_[job];
+  Holding& held = held_[job];
+  held.millis += millis;
+  ++held.parts;
 }
 
 void CoreShares::Remove(JobId job, std::uint32_t millis) {
   if (job == 0) return;
-  held_.at(job) -= millis;
-  if (--parts_held_.at(job) != 0) return;
-  held_.erase(job);
-  parts_held_.erase(job);
+  const auto held = held_.find(job);
+  held->second.millis -= millis;
+  if (--held->second.parts == 0) held_.erase(held);
 }
 
 void CoreShares::Count() {
@@ -50,6 +50,7 @@ void CoreShares::Count() {
   parts_.resize(worker_table_.workers().size());
   for (const WorkerId id : changed) {
     const Parts before = std::exchange(parts_[id], PartsOf(worker_table_.at(id)));
+    if (parts_[id] == before) continue;
     Remove(before.runs, before.runs_millis);
     Remove(before.makes, before.makes_millis);
     Add(parts_[id].runs, parts_[id].runs_millis);
@@ -57,7 +58,7 @@ void CoreShares::Count() {
   }
 }
 
-const std::unordered_map<JobId, std::uint32_t>& CoreShares::Held() {
+const std::unordered_map<JobId, CoreShares::Holding>& CoreShares::Held() {
   if (event_.now - counted_at_ >= kShareAgeMs) Count();
   return held_;
 }
@@ -88,7 +89,7 @@ std::uint64_t CoreShares::WantedBy(const Stream& stream, const Trainer& trainer)
 CoreShares::Share CoreShares::Of(const Job& job, const Stream* stream) {
   if (IsEnded(job.state)) return {};
   const auto found = Held().find(job.id);
-  const std::uint32_t held = found == held_.end() ? 0 : found->second;
+  const std::uint32_t held = found == held_.end() ? 0 : found->second.millis;
   std::uint64_t wanted = job.ready_cpu_millis;
   bool known = stream != nullptr;
   if (stream != nullptr) {

@@ -33,14 +33,18 @@ class CoreShares {
   void LookAgain() { counted_at_ = event_.now - kShareAgeMs; }
   /// Rises with each count.
   std::uint64_t counts() const { return counts_; }
+  struct Holding {
+    std::uint32_t millis = 0, parts = 0;  ///< parts: workers' cores that are summed in it
+  };
   /// By job, of those that hold any.
-  const std::unordered_map<JobId, std::uint32_t>& Held();
+  const std::unordered_map<JobId, Holding>& Held();
 
  private:
   /// Jobs that hold a part of a worker's core; 0 = none.
   struct Parts {
     JobId runs = 0, makes = 0;
     std::uint32_t runs_millis = 0, makes_millis = 0;
+    bool operator==(const Parts&) const = default;
   };
   void Count();
   Parts PartsOf(const Worker& worker) const;
@@ -56,9 +60,8 @@ class CoreShares {
   TimeMs counted_at_ = -kShareAgeMs;
   std::uint64_t counts_ = 0;
   std::uint64_t all_ = 0;  ///< all cores of the nodes that are up
-  std::unordered_map<JobId, std::uint32_t> held_;
-  std::unordered_map<JobId, std::uint32_t> parts_held_;  ///< parts that are summed in `held_`
-  std::vector<Parts> parts_;                             ///< by worker
+  std::unordered_map<JobId, Holding> held_;
+  std::vector<Parts> parts_;  ///< by worker
 };
 
 }  // namespace patchbay::scheduler

@@ -180,21 +180,28 @@ JobCauses::Found JobCauses::OfOrder(const Job& job) {
                       job.priority, ", puts it before your jobs of ", job.priority)};
 }
 
+/// Sums of thousands of jobs: found once a count, and then asked for by account.
+const std::map<AccountId, JobCauses::Holding>& JobCauses::Holdings() {
+  const auto& held = shares_.Held();
+  if (std::exchange(summed_at_, shares_.counts()) == shares_.counts()) return holdings_;
+  holdings_.clear();
+  for (const auto& [id, part] : held) {
+    const Job* const holder = table_.Find(id);
+    if (holder == nullptr) continue;
+    const JobRank rank{holder->priority, holder->id};
+    const auto [found, fresh] = holdings_.emplace(holder->account, Holding{rank, 0, {}});
+    Holding& holding = found->second;
+    if (!fresh && rank < holding.first) holding.first = rank;
+    holding.millis += part.millis;
+    if (holding.jobs.size() <= kMaxHoldersNamed) holding.jobs.emplace_back(id, part.millis);
+  }
+  return holdings_;
+}
+
 /// Whether a job of the same user that goes before it has cores.
 bool JobCauses::HasOwnBefore(const Job& job) {
-  const auto& held = shares_.Held();
-  if (std::exchange(first_at_, shares_.counts()) != shares_.counts()) {
-    first_.clear();
-    for (const auto& [id, millis] : held) {
-      const Job* const holder = table_.Find(id);
-      if (holder == nullptr) continue;
-      const JobRank rank{holder->priority, holder->id};
-      const auto [first, fresh] = first_.emplace(holder->account, rank);
-      if (!fresh && rank < first->second) first->second = rank;
-    }
-  }
-  const auto first = first_.find(job.account);
-  return first != first_.end() && first->second < JobRank{job.priority, job.id};
+  const auto own = Holdings().find(job.account);
+  return own != holdings_.end() && own->second.first < JobRank{job.priority, job.id};
 }
 
 /// Tasks that could run on workers that are up.
@@ -373,14 +380,17 @@ std::string JobCauses::HeldBy(const Job& job) {
   std::uint64_t others = 0;
   std::map<std::string, std::uint64_t> teams;
   std::vector<std::string> own;
-  for (const auto& [id, millis] : shares_.Held()) {
-    const Job* const holder = table_.Find(id);
-    if (holder == nullptr || id == job.id) continue;
-    if (holder->team != job.team) {
-      teams[ShownTeam(holder->team)] += millis;
-    } else if (holder->submitter != job.submitter) {
-      others += millis;
-    } else if (own.size() < kMaxHoldersNamed) {
+  const std::string own_team = ShownTeam(job.team);
+  for (const auto& [account, holding] : Holdings()) {
+    if (account == kNoAccount) continue;  // never given a lease that costs
+    const std::string& team = fair_.TeamOf(account);
+    if (team != own_team) {
+      teams[team] += holding.millis;
+    } else if (account != job.account) {
+      others += holding.millis;
+    }
+    for (const auto& [id, millis] : holding.jobs) {
+      if (account != job.account || id == job.id || own.size() == kMaxHoldersNamed) continue;
       own.push_back(StrCat(id, " (", CoresText(millis), ")"));
     }
   }

@@ -74,6 +74,13 @@ class JobCauses {
   Found OfOrder(const Job& job);
   /// Work that was handed back to the owners of its cores.
   static Cause Reclaimed(const Job& job);
+  /// Cores that the jobs of an account hold.
+  struct Holding {
+    JobRank first;  ///< job that holds any
+    std::uint64_t millis = 0;
+    std::vector<std::pair<JobId, std::uint32_t>> jobs;  ///< some of them
+  };
+  const std::map<AccountId, Holding>& Holdings();
   std::string HeldBy(const Job& job);
   bool HasOwnBefore(const Job& job);
 
@@ -88,8 +95,8 @@ class JobCauses {
   StreamDispatch& dispatch_;
   CoreShares& shares_;
   bool in_words_ = true;  ///< causes need their texts
-  std::uint64_t first_at_ = 0;
-  std::map<AccountId, JobRank> first_;  ///< first job with cores of each account, as of that count
+  std::uint64_t summed_at_ = 0;
+  std::map<AccountId, Holding> holdings_;  ///< as of that count
 };
 
 }  // namespace patchbay::scheduler

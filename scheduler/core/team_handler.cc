@@ -53,8 +53,8 @@ void TeamHandler::MoveJobs() {
       job.account = kNoAccount;
       batch_.PutBack(job);
     }
-    Stream* const stream = streams_.Find(id);
-    if (stream != nullptr) stream->account = AccountOf(fair_, job);
+    const AccountId account = AccountOf(fair_, job);
+    if (Stream* const stream = streams_.Find(id); stream != nullptr) stream->account = account;
   }
 }
 
