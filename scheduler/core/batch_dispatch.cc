@@ -299,9 +299,9 @@ bool BatchDispatch::IsWanted(Worker& worker, AccountId account) {
     if (fair_.IsBehind(one, account)) behind.push_back(one);
     return ++looked_at == kMostLookedAt;
   });
-  // Streams go before batch jobs of the same user, and do not starve them.
+  // Streams go before batch jobs of the same user, and neither starves the other.
   const bool overdue = event_.now - worker.work.busy_since >= kOwnTaskMs;
-  if (worker.work.tasks == 0 && overdue) behind.push_back(account);
+  if (worker.work.tasks == 0 && overdue && fair_.TasksAreBehind(account)) behind.push_back(account);
   return std::any_of(behind.begin(), behind.end(), [&](AccountId one) {
     const ReadyQueue::Lane* lane = BestOf(worker, one);
     if (lane == nullptr) return false;

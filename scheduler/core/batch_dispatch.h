@@ -100,7 +100,8 @@ class BatchDispatch {
   /// Whether the worker and its node have room for a task of that need in this lane.
   bool HasRoom(Worker& worker, const Resources& need, bool planning);
   /// Whether an account that is behind that one has a task for which the worker has room once it
-  /// makes no shards and runs no other; or that one itself, where no task ran for a second.
+  /// makes no shards and runs no other; or that one itself, where no task ran for a second and its
+  /// tasks use no more than its shards.
   bool IsWanted(Worker& worker, AccountId account);
   std::uint64_t ready() const { return ready_.size(); }
   std::uint64_t queued() const { return ready_.size() + planning_.size() + solo_.size(); }

@@ -68,7 +68,9 @@ void Charges::Forget(WorkerId worker, const LeaseNumber& number) {
 
 void Charges::Share(JobId job, const protocol::WorkCost& cost) {
   Job* const found = barrier_.table().Find(job);
-  if (found != nullptr) fair_.Charge(AccountOf(fair_, *found), cost.cpu_us);
+  if (found == nullptr) return;
+  const WorkKind kind = found->IsStream() ? WorkKind::kShards : WorkKind::kTasks;
+  fair_.Charge(AccountOf(fair_, *found), cost.cpu_us, kind);
 }
 
 void Charges::Charge(JobId job, const protocol::WorkCost& cost, bool counted) {

@@ -44,7 +44,7 @@ void ShardLeases::Grant(Stream& stream, Trainer& trainer, const ShardId& id, Wor
   worker_table_.LookBy(worker.id, worker.next_expiry);
   worker.shards.insert(lease.number);
   worker.work.occupancy.Add(ShardNeed(worker));
-  fair_.Grant(lease.account, lease.estimate_us);
+  fair_.Grant(lease.account, lease.estimate_us, WorkKind::kShards);
   worker.holders.Add(lease.account, ShardNeed(worker), true, fair_);
   book_.Grant(worker.id,
               protocol::ShardLease{lease.number, stream.job, id, run.first_ordinal, lease.grant});
@@ -73,7 +73,7 @@ void ShardLeases::LeaveWorker(Lease& lease) {
   if (worker.shards.erase(lease.number) == 0) return;
   if (worker.suspect == lease.number) worker.suspect = {};
   worker.work.occupancy.Remove(ShardNeed(worker));
-  fair_.Refund(lease.account, lease.estimate_us);
+  fair_.Refund(lease.account, lease.estimate_us, WorkKind::kShards);
   worker.holders.Remove(lease.account, true, fair_);
   if (Stream* stream = streams_.Find(lease.stream); stream != nullptr) --stream->leases;
   streams_.MarkChanged(lease.stream);

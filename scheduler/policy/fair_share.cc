@@ -236,7 +236,7 @@ bool FairShare::IsBehind(AccountId a, AccountId b) const {
   return its.virtual_us + Weighted(kFairWindowUs, its) < others.virtual_us;
 }
 
-void FairShare::Grant(AccountId id, std::int64_t estimate_us) {
+void FairShare::Grant(AccountId id, std::int64_t estimate_us, WorkKind kind) {
   const auto cost = static_cast<double>(estimate_us);
   Account& account = accounts_[id];
   Team& team = teams_[account.team];
@@ -253,14 +253,20 @@ void FairShare::Grant(AccountId id, std::int64_t estimate_us) {
   const double user_start = std::max(account.virtual_us, team.user_now_us - LagOf(account));
   team.user_now_us = std::max(team.user_now_us, user_start);
   account.virtual_us = user_start + cost;
+  Lead(account, cost, kind);
   TeamMoved(account.team);
   Moved(id);
 }
 
-void FairShare::Charge(AccountId id, std::int64_t cost_us) {
+void FairShare::Lead(Account& account, double more_us, WorkKind kind) {
+  const double then = account.tasks_lead_us + (kind == WorkKind::kTasks ? more_us : -more_us);
+  account.tasks_lead_us = std::clamp(then, -kOwnLeadUs, kOwnLeadUs);
+}
+
+void FairShare::Charge(AccountId id, std::int64_t cost_us, WorkKind kind) {
   Remember(id, cost_us, 0);
   served_us_ += static_cast<double>(cost_us);
-  Add(id, cost_us);
+  Add(id, cost_us, kind);
 }
 
 void FairShare::Remember(AccountId id, std::int64_t cost_us, std::int64_t age_s) {
@@ -277,13 +283,14 @@ double FairShare::DecayedUs(const Use& use) const {
   return use.us * std::exp2(-passed_ms / 1000 / policy_.half_life_s);
 }
 
-void FairShare::Add(AccountId id, std::int64_t more_us) {
+void FairShare::Add(AccountId id, std::int64_t more_us, WorkKind kind) {
   const auto more = static_cast<double>(more_us);
   Account& account = accounts_[id];
   Team& team = teams_[account.team];
   team.virtual_us += Weighted(more, team);
   team.credit_us -= more;
   account.virtual_us += more;
+  Lead(account, more, kind);
   TeamMoved(account.team);
   Moved(id);
 }

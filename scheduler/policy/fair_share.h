@@ -95,12 +95,17 @@ class FairShare {
   /// Whether `a` is served before `b`, and not only by a grant or two.
   bool IsBehind(AccountId a, AccountId b) const;
 
+  /// Whether the account's tasks have used no more than its shards lately.
+  bool TasksAreBehind(AccountId id) const { return accounts_[id].tasks_lead_us <= 0; }
+
   /// The account is given work of that estimate.
-  void Grant(AccountId id, std::int64_t estimate_us);
+  void Grant(AccountId id, std::int64_t estimate_us, WorkKind kind = WorkKind::kTasks);
   /// Work of that estimate has ended in any way: its cost is charged apart.
-  void Refund(AccountId id, std::int64_t estimate_us) { Add(id, -estimate_us); }
+  void Refund(AccountId id, std::int64_t estimate_us, WorkKind kind = WorkKind::kTasks) {
+    Add(id, -estimate_us, kind);
+  }
   /// The cost of work that has ended.
-  void Charge(AccountId id, std::int64_t cost_us);
+  void Charge(AccountId id, std::int64_t cost_us, WorkKind kind = WorkKind::kTasks);
   /// The same of so long ago, for the order of those that wait alike.
   void Remember(AccountId id, std::int64_t cost_us, std::int64_t age_s);
 
@@ -173,6 +178,7 @@ class FairShare {
     std::uint32_t queued = 0;  ///< queues of all kinds
     std::string user;
     double virtual_us = 0;
+    double tasks_lead_us = 0;  ///< use of its tasks beyond that of its shards, at most kOwnLeadUs
     Use use;
     Amounts held = {}, most = kNoCaps;
     struct Place {
@@ -238,7 +244,8 @@ class FairShare {
   /// The team was given a core, perhaps one that it waited for.
   void CountReclaim(Team& team);
   void ScaleGuarantees();
-  void Add(AccountId id, std::int64_t more_us);
+  void Add(AccountId id, std::int64_t more_us, WorkKind kind);
+  static void Lead(Account& account, double more_us, WorkKind kind);
   double DecayedUs(const Use& use) const;
 
   model::TeamPolicy policy_;

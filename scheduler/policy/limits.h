@@ -97,8 +97,10 @@ inline constexpr double kBusyLagUs = 2'000'000;  ///< for one that had work, and
 inline constexpr double kCreditUs = 1'000'000;   ///< time for which a guarantee earns in advance
 /// A team that had no work for so long is not thought to want its cores soon.
 inline constexpr std::int64_t kLendAfterMs = 60'000;
-/// A worker that makes shards runs a task of the same user at least so often.
+/// A worker that makes shards runs a task of the same user at least so often, while the user's
+/// tasks use no more than its shards.
 inline constexpr std::int64_t kOwnTaskMs = 1'000;
+inline constexpr double kOwnLeadUs = 1'000'000;   ///< the most that either has to catch up
 inline constexpr std::size_t kMostLookedAt = 16;  ///< accounts that may keep a worker from shards
 
 // Retries.

@@ -26,6 +26,11 @@ constexpr std::uint32_t kShardsOfBatch = 4, kTasks = 10'000;
 /// fewer slots the ring, not the share, would bound what small shards get beside large ones.
 constexpr std::uint32_t kSlots = 8;
 constexpr std::int64_t kTickUs = 1'000;
+/// Lags and leads that shares have by design, as work that others may be given first; the credit of
+/// guarantees; and the time in which each worker runs a task of a user whose stream takes the rest.
+constexpr std::int64_t kLagUs = 250'000, kQueueUs = 100'000, kCreditUs = 1'000'000;
+constexpr std::int64_t kShardsAhead = 8;  ///< charged before they are made
+constexpr double kOwnTaskMs = 1'000;
 constexpr TimeMs kWarmUpMs = 5'000, kMeasuredMs = 20'000, kIdleMs = 3'000, kReturnMs = 2'000;
 /// Batches of 16 patches in shards of 4.
 constexpr char kPlan[] =
@@ -44,6 +49,7 @@ struct User {
   std::map<std::uint64_t, std::uint32_t> slot_of;
   std::uint64_t next_batch = 0;
   std::int64_t made_us = 0;
+  TimeMs served[2] = {};  ///< when its batch job, and its stream, last had work at a worker
   double wanted = 0, expected = 0;  ///< cores
 };
 
@@ -89,13 +95,17 @@ class ShareRun {
       Apply();
       if (part == 0) Submit();
       Pass(Stretched(kWarmUpMs));
-      for (User& user : users_) user.made_us = 0;
+      Expect();
+      for (User& user : users_) user.made_us = 0, user.served[0] = user.served[1] = now_;
+      checks_waits_ = true;
       Pass(Stretched(kMeasuredMs));
+      checks_waits_ = part == 1;
       Compare(part);
     }
     for (User& user : users_) {
       if (user.shard_us != 0 && user.task_us == 0 && user.step_ms == 0) Return(user);
     }
+    if (trace_) std::fprintf(stderr, "the longest wait is %g of its bound\n", worst_);
     return result_;
   }
 
@@ -105,6 +115,7 @@ class ShareRun {
     return result_;
   }
   void Draw() {
+    if (result_.seed % 8 == 3) return DrawSlow();
     cores_ = static_cast<std::uint32_t>(1 + dice_.Below(4));
     speed_ = dice_.Chance(0.3) ? 0.3 : 1;
     power_ = cores_ * speed_;
@@ -129,6 +140,24 @@ class ShareRun {
         user.peer = kUser0 + users_.size();
         users_.push_back(user);
       }
+    }
+  }
+  /// A user with tasks alone, on slow cores that others' shards share: its tasks take several times
+  /// their processor time, and it has its share only with one on each core.
+  void DrawSlow() {
+    cores_ = 4;
+    speed_ = 0.3;
+    power_ = cores_ * speed_;
+    makers_.resize(cores_);
+    for (std::size_t u = 0; u < 3; ++u) {
+      User user;
+      user.team = StrCat("team", u / 2);
+      user.name = StrCat("user", u);
+      user.task_us = dice_.Between(100, 300) * 1000;
+      if (u != 0) user.shard_us = dice_.Between(20, 30) * 1000;
+      user.wanted = power_;
+      user.peer = kUser0 + u;
+      users_.push_back(user);
     }
   }
   void DrawPolicy() {
@@ -170,8 +199,59 @@ class ShareRun {
       user.expected = std::min(user.wanted, share);
     }
   }
+  /// The time for which a job that has work may have none of it at a worker: until its user's share
+  /// is due, behind one piece of work of each other user.
+  double BoundMs(const User& user, bool stream) const {
+    std::int64_t before_us = kLagUs + kQueueUs;
+    for (const User& one : users_) {
+      if (&one != &user) before_us += std::max(one.task_us, one.shard_us);
+    }
+    for (const auto& [team, rules] : policy_.teams) {
+      if (team != user.team) before_us += kCreditUs * cores_ * rules.guaranteed.cpu_percent / 100;
+    }
+    double us = static_cast<double>(before_us) / power_;
+    std::int64_t of_team_us = 0;  // its team is charged for its other users too
+    double team = 0;
+    for (const User& one : users_) {
+      if (one.team != user.team) continue;
+      of_team_us += std::max(one.task_us, one.shard_us);
+      team += one.expected;
+    }
+    us += static_cast<double>(of_team_us) / team;
+    us += static_cast<double>(user.task_us + kShardsAhead * user.shard_us) / user.expected;
+    return us / 1000 + (!stream && user.shard_us != 0 ? kOwnTaskMs : 0);
+  }
+  /// A user's stream goes before its batch job, but for a task a second on workers that run no
+  /// other's.
+  bool IsEntitled(const User& user, bool stream) const {
+    return stream || user.shard_us == 0 ||
+           std::none_of(users_.begin(), users_.end(),
+                        [&](const User& one) { return &one != &user && one.task_us != 0; });
+  }
+  /// Each job with work to be made is served within twice its bound.
+  void CheckWaits() {
+    for (const Maker& maker : makers_) {
+      for (const Work& work : maker.tasks) work.user->served[0] = now_;
+      for (const Work& work : maker.shards) work.user->served[1] = now_;
+    }
+    for (User& user : users_) {
+      std::size_t full = 0;
+      for (auto at = user.counted.lower_bound(user.next_batch); at != user.counted.end(); ++at) {
+        full += at->second == kShardsOfBatch ? 1 : 0;
+      }
+      if (full == kSlots) user.served[1] = now_;
+      for (const bool stream : {false, true}) {
+        if ((stream ? user.shard_us : user.task_us) == 0 || !IsEntitled(user, stream)) continue;
+        const auto waited = static_cast<double>(now_ - user.served[stream ? 1 : 0]);
+        const double bound = BoundMs(user, stream);
+        worst_ = std::max(worst_, waited / bound);
+        if (waited <= 2 * bound) continue;
+        Broken(StrCat("I25: ", user.name, stream ? "'s stream" : "'s batch job", " waits for ",
+                      waited, " ms, its bound is ", bound));
+      }
+    }
+  }
   void Compare(int part) {
-    Expect();
     for (const User& user : users_) {
       const double had = static_cast<double>(user.made_us) / 1000.0 / Stretched(kMeasuredMs);
       const std::string line =
@@ -281,6 +361,7 @@ class ShareRun {
       Deliver();
       for (Maker& maker : makers_) Work1ms(maker);
       for (User& user : users_) Train(user);
+      if (checks_waits_) CheckWaits();
       if (now_ % 100 == 0) scheduler_.Tick(now_);
       if (now_ % 500 == 0) Beat();
       if (now_ % 1'000 == 0) {
@@ -394,6 +475,8 @@ class ShareRun {
   InProcessScheduler scheduler_;
   RunResult result_;
   std::uint32_t cores_ = 1;
+  bool checks_waits_ = false;
+  double worst_ = 0;              ///< longest wait, as a part of its bound
   double speed_ = 1, power_ = 1;  ///< processor time that a core, and all, have in a time
   std::vector<User> users_;
   std::vector<Maker> makers_;

@@ -339,6 +339,24 @@ TEST(FairShare, UseIsHalvedInAHalfLifeOfMonotonicTime) {
   EXPECT_EQ(fair.Standings().back().used_ms, 3'000u);
 }
 
+TEST(FairShare, TasksOfAnAccountAreBehindUntilTheyHaveUsedAsMuchAsItsShards) {
+  FairShare fair;
+  const AccountId ann = fair.Of("a", "ann");
+  EXPECT_TRUE(fair.TasksAreBehind(ann));
+  fair.Grant(ann, 400'000, WorkKind::kTasks);
+  EXPECT_FALSE(fair.TasksAreBehind(ann));
+  fair.Grant(ann, 100'000, WorkKind::kShards);
+  fair.Refund(ann, 100'000, WorkKind::kShards);
+  fair.Charge(ann, 300'000, WorkKind::kShards);
+  EXPECT_FALSE(fair.TasksAreBehind(ann));
+  fair.Refund(ann, 400'000, WorkKind::kTasks);
+  fair.Charge(ann, 300'000, WorkKind::kTasks);
+  EXPECT_TRUE(fair.TasksAreBehind(ann)) << "both have used 0.3 s";
+  fair.Charge(ann, 60'000'000, WorkKind::kTasks);
+  fair.Charge(ann, 1'000'000, WorkKind::kShards);
+  EXPECT_TRUE(fair.TasksAreBehind(ann)) << "a second is the most to catch up";
+}
+
 TEST(FairShare, LongWorkStartsOnLentCoresOnlyWhenNobodyCouldWantThem) {
   FairShare fair;
   fair.SetCapacity({4'000, 0, 0});
