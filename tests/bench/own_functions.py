@@ -2,7 +2,7 @@
 """The cost of an own function in a stream: patches/s with configs/examples/functions/cutout.py beside the stream without, in turns; prints
 medians and ranges.
 
-  PATCHBAY_PYTHON=PYTHON tests/bench/own_functions.py SLIDE [--rounds 5] [--batches 80] [--folder /tmp] [--bin build/dev/bin]
+  PATCHBAY_PYTHON=PYTHON tests/bench/own_functions.py SLIDE [--rounds 5] [--batches 400] [--folder /tmp] [--bin build/dev/bin]
 
 512 x 512 at random positions from the slide and from its lz4 store, float16, flip, normalise, two workers in a cluster of the command's
 own, page cache warm. `cutout` writes one value into half of the patches; `mean` takes it from the whole patch, in NumPy.
@@ -27,7 +27,7 @@ def augment_of(options):
 def main():
     parser = slide_runs.parser(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--batches", type=int, default=80)
+    parser.add_argument("--batches", type=int, default=400)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         folder = pathlib.Path(folder)
