@@ -44,8 +44,8 @@ class FunctionSession {
   std::int64_t cpu_ns_ = 0;
 };
 
-/// Memory of a session's arrays, which one patch alone may exceed. What the caches of a core no
-/// longer hold costs more than further calls do.
+/// Memory of a session's arrays, which one patch alone may exceed. Arrays larger than the caches of
+/// a core cost more than further calls do.
 inline constexpr std::size_t kMaxSessionBytes = std::size_t{1} << 20;
 
 }  // namespace patchbay::workers

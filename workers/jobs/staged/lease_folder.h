@@ -40,7 +40,7 @@ class LeaseFolder {
       : allowed_(std::move(allowed)), path_(std::move(path)) {}
   const Folders allowed_;
   const std::string path_;
-  mutable std::atomic<std::uint64_t> files_ = 0;  ///< that were begun
+  mutable std::atomic<std::uint64_t> files_ = 0;  ///< files begun so far
 };
 
 }  // namespace patchbay::workers

@@ -83,8 +83,8 @@ TEST(CodecChoice, TheSlowerOfCoresAndDiskIsTheBottleneck) {
   CodecMeasures measures = Measures();
   measures.source_read_rate = measures.read_rate = measures.write_rate = 100 * kMegabyte;
   const auto slow = ChooseCodec(measures, 2, 10);
-  // 90 s to write, to read back and to read once; in memory from then on. Of the 50 s of
-  // processor time 0.4 are not hidden.
+  // 90 s to write, to read back and to read once; in memory from then on. An ingest
+  // does not hide 0.4 of its 50 s of processor time.
   EXPECT_EQ(Of(*slow, "lz4").ingest, (BoundTime{200, true}));
   EXPECT_EQ(Of(*slow, "lz4").first, (BoundTime{90, true}));
   EXPECT_FALSE(Of(*slow, "lz4").later.is_by_disk);
