@@ -274,12 +274,12 @@ class Convert(harness.Case):
 
     def test_a_full_disk_and_a_killed_worker_leave_nothing_half_written(self):
         store = self.ingested(self.slide(size="3000x2500"), "lz4", "--shard", 512)
-        size = sum(path.stat().st_size for path in store.rglob("*"))
-        disk = self.small_disk(f"{size // 2048}k")
+        size = sum(path.stat().st_size for path in store.rglob("*") if path.name != "stain.colours")
+        disk = self.small_disk(f"{size // 2048}k")  # its parts leave room for the tables
         words = lambda out: ("convert", store, "--to", "zstd", "--codec-level", 1, "--out", out)
         for said in (self.command(*words(disk / "out")), self.command("convert", store, "--to", "ome-tiff", "--out", disk / "out"),
                      self.command("convert", store, "--to", "ngff-0.4", "--out", disk / "out")):
-            self.assertEqual(said.returncode, 3)
+            self.assertEqual(said.returncode, 3, said.stderr)
             self.assertIn("No space left on device", said.stderr)
             self.assertEqual(sorted(path.name for path in (disk / "out").iterdir()), ["failed.csv", "manifest.csv"])
         self.resize(disk, "100m")
