@@ -158,8 +158,7 @@ std::unique_ptr<std::uint8_t[]> ChunkBuffer() {
       static_cast<std::size_t>(kChunkSide * kChunkSide));
 }
 
-/// Makes rows of every level as soon as the rows of the finer level are
-/// complete.
+/// Makes rows of every level as soon as the rows of the finer level are complete.
 class Pyramid {
  public:
   Pyramid(const ShardTarget& target, const ImageStoreSettings& settings,
@@ -174,8 +173,8 @@ class Pyramid {
   /// Row `index` of level 0, without pixels.
   std::shared_ptr<ChunkRow> Empty(std::int64_t index) const { return levels_[0]->Empty(index); }
 
-  /// Fills the row, and says after each chunk how many are there. Touches
-  /// nothing that AddFinest does, but the chunks that are not there yet.
+  /// Fills the row, and says after each chunk how many are there. Touches nothing that AddFinest
+  /// does, but the chunks that are not there yet.
   Status Paint(ChunkRow& row, const LabelChunk& finest,
                const std::function<void(std::size_t chunks)>& painted) const {
     const LevelRows& level = *levels_[0];
@@ -192,8 +191,8 @@ class Pyramid {
     return absl::OkStatus();
   }
 
-  /// Counts and encodes a row of level 0, and makes the rows of coarser levels
-  /// that it completes. `loop` shares the work, chunk by chunk.
+  /// Counts and encodes a row of level 0, and makes the rows of coarser levels that it completes.
+  /// `loop` shares the work, chunk by chunk.
   Status AddFinest(const std::shared_ptr<ChunkRow>& row, SharedLoop& loop) {
     LevelRows& level = *levels_[0];
     const auto count = [&](std::size_t column, Lane& lane) {
@@ -222,8 +221,7 @@ class Pyramid {
     std::vector<std::uint8_t> gathered;
   };
 
-  /// Encodes the chunks of `row`, some at a time, each right after `before` was
-  /// called for it.
+  /// Encodes the chunks of `row`, some at a time, each right after `before` was called for it.
   Status Encode(const LevelRows& level, ChunkRow& row, SharedLoop& loop,
                 const std::function<void(std::size_t column, Lane&)>& before) {
     const std::size_t columns = row.cells.size(), together = LabelCellEncoder::SideBySide();
@@ -369,10 +367,9 @@ class Pyramid {
   std::vector<std::unique_ptr<LevelRows>> levels_;
 };
 
-/// Encodes rows on a thread of its own, one at a time, while they are painted:
-/// chunks are encoded as long as the cache holds them, by the caller's thread,
-/// too, where the other falls behind. If no thread can be started, the next
-/// call does the work.
+/// Encodes rows on a thread of its own, one at a time, while they are painted: chunks are encoded
+/// as long as the cache holds them, by the caller's thread, too, where the other falls behind. If
+/// no thread can be started, the next call does the work.
 class RowEncoding {
  public:
   explicit RowEncoding(Pyramid& pyramid) : pyramid_(pyramid) {}
@@ -382,8 +379,8 @@ class RowEncoding {
   RowEncoding(const RowEncoding&) = delete;
   RowEncoding& operator=(const RowEncoding&) = delete;
 
-  /// Finishes the row before, and begins `row`, whose chunks come from now on.
-  /// After an error of the row before, returns it.
+  /// Finishes the row before, and begins `row`, whose chunks come from now on. After an error of
+  /// the row before, returns it.
   Status Begin(const std::shared_ptr<ChunkRow>& row) {
     PB_RETURN_IF_ERROR(Finish());
     chunks_ = row->cells.size();
@@ -412,9 +409,8 @@ class RowEncoding {
   }
 
  private:
-  /// Chunks that wait to be encoded while the next is painted: larger means
-  /// that the cache holds fewer of them, smaller that the threads wait for each
-  /// other.
+  /// Chunks that wait to be encoded while the next is painted: larger means that the cache holds
+  /// fewer of them, smaller that the threads wait for each other.
   static constexpr std::size_t kChunksAhead = 8;
 
   Pyramid& pyramid_;

@@ -60,8 +60,7 @@ void PutSeal(std::vector<std::byte>& bytes, std::uint32_t seal) {
     bytes.push_back(static_cast<std::byte>(seal >> shift));
 }
 
-/// The shard's file: its chunks, the seal, the index.
-/// All but the file's digest.
+/// The shard's file, its chunks, the seal and the index, without its digest.
 EncodedShard Close(const ImageStoreSettings& settings, const ShardPlace& place, ShardPiece piece) {
   EncodedShard out;
   out.record.place = place;

@@ -114,6 +114,7 @@ StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const E
 StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const Extent& level,
                                      const ShardPlace& place, ShardPiece whole);
 
+/// The input of the latter for one shard.
 struct WholeShard {
   Extent level;  ///< size of its level
   ShardPlace place;

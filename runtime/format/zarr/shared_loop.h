@@ -1,5 +1,5 @@
-// Work on the items of a list, shared by the thread that has the list and one
-// that would wait for it.
+// Work on the items of a list, shared by the thread that has the list and one that would wait for
+// it.
 #pragma once
 
 #include <algorithm>
@@ -14,25 +14,25 @@
 
 namespace patchbay::zarr {
 
-/// Items are taken one at a time, in their order, by whichever thread is free:
-/// neither waits for longer than one item takes.
+/// Items are taken one at a time, in their order, by whichever thread is free: neither waits for
+/// longer than one item takes.
 class SharedLoop {
  public:
   /// The two threads that may work at once.
   enum Lane : std::size_t { kOwner, kHelper, kLanes };
   using Body = std::function<Status(std::size_t item, Lane lane)>;
 
-  /// Does `items` of them, with the helper's hands where there are any. On an
-  /// error or exception no further item is begun, and it is returned or thrown
-  /// here, whichever thread met it. One call at a time.
+  /// Does `items` of them, with the helper's hands where there are any. On an error or exception no
+  /// further item is begun, and it is returned or thrown here, whichever thread met it. One call at
+  /// a time.
   Status Run(std::size_t items, const Body& body);
   /// Works on the items of one Run after another, until End.
   void Help();
   /// Does one item, if one can be begun now.
   void HelpOnce();
 
-  /// The first Run has items that are still being made: only the first `items`
-  /// of them are begun until the next call.
+  /// The first Run has items that are still being made: only the first `items` of them are begun
+  /// until the next call.
   void Allow(std::size_t items);
   /// Items that could be begun now.
   std::size_t Waiting();

@@ -12,7 +12,7 @@ constexpr double kUsableShare = 0.9;
 /// Times so close to the least are equal: the smaller store is taken.
 constexpr double kAboutEqual = 1.1;
 /// The share of the shorter of processor and disk time that an ingest does not hide behind the
-/// longer (measured on disks of 200 and of 400 MB/s: codec_plan.py).
+/// longer; fitted to ingests of one machine (tests/bench/codec_plan.py).
 constexpr double kNotHidden = 0.4;
 
 double At(double bytes, double rate) { return bytes / std::max(rate, 1.0); }

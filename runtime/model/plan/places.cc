@@ -39,6 +39,7 @@ Status RefusedPlaces(std::string_view cause) {
   return InvalidArgument("places of an image: ", cause);
 }
 
+constexpr std::size_t kColumnsLaid = 32;  ///< sums of a band that are made together
 /// The background of a class map of `patchbay map` with thresholds (results::ClassTableOf).
 constexpr std::string_view kNoneOfThem = "none";
 
@@ -93,12 +94,6 @@ TissueArea::TissueArea(const CellSet& tissue, const Extent& size)
     fill(columns_, 0);
   }
 }
-
-namespace {
-
-constexpr std::size_t kColumnsLaid = 32;  ///< sums of a band that are made together
-
-}  // namespace
 
 TissueArea::Band::Band(const TissueArea& area)
     : area_(area),

@@ -5,6 +5,7 @@
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "runtime/format/zarr/store_root.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/image_digest.h"
@@ -20,14 +21,10 @@ constexpr std::string_view kStoreKind = "zarr";  ///< ImageLayout::kind
 /// nothing takes any store.
 Status CheckPart(const Json& own, const SlideChoice& wanted) {
   if (!wanted.IsMade()) return absl::OkStatus();
-  const Json made = own.value("codec_plan", Json::object());
-  SlideChoice part;
-  if (made.is_object()) {
-    const Json um = made.value(kFocalPlaneColumn, Json());
-    const Json path = made.value(kOpticalPathColumn, Json());
-    if (um.is_number()) part.focal_plane = um.get<double>();
-    if (path.is_string()) part.optical_path = path.get<std::string>();
-  }
+  constexpr const char* kMade = "codec_plan";  // the settings of its ingest
+  const auto part =
+      FromJson<SlideChoice>(own.value(kMade, Json::object()), kMade, UnknownKeys::kSkipped)
+          .value_or(SlideChoice{});
   if (part.IsSameAs(wanted)) return absl::OkStatus();
   return InvalidArgument("columns '", kFocalPlaneColumn, "' and '", kOpticalPathColumn, "' choose ",
                          wanted.ToString(), ", and its store was made of ",
