@@ -2,6 +2,8 @@
 
 #include <ctime>
 
+#include <pthread.h>
+
 namespace patchbay {
 namespace {
 
@@ -9,10 +11,19 @@ thread_local std::uint64_t bytes_read = 0;
 thread_local ThreadSpent taken;
 thread_local WorkMeter* meter_of_thread = nullptr;
 
-ThreadSpent Total() {
+std::int64_t NsOf(clockid_t clock) {
   timespec spent{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
-  return {std::int64_t{spent.tv_sec} * 1'000'000'000 + spent.tv_nsec, bytes_read};
+  clock_gettime(clock, &spent);
+  return std::int64_t{spent.tv_sec} * 1'000'000'000 + spent.tv_nsec;
+}
+
+ThreadSpent Total() { return {NsOf(CLOCK_THREAD_CPUTIME_ID), bytes_read}; }
+
+/// The clock of the calling thread, as other threads may read it.
+clockid_t OwnClock() {
+  clockid_t clock = CLOCK_THREAD_CPUTIME_ID;
+  pthread_getcpuclockid(pthread_self(), &clock);
+  return clock;
 }
 
 ThreadSpent Since(const ThreadSpent& before) {
@@ -31,7 +42,7 @@ ThreadSpent TakeSpent() {
   return spent;
 }
 
-WorkMeter::WorkMeter() : begun_(Total()) { meter_of_thread = this; }
+WorkMeter::WorkMeter() : clock_(OwnClock()), begun_(Total()) { meter_of_thread = this; }
 
 WorkMeter::~WorkMeter() { meter_of_thread = nullptr; }
 
@@ -39,6 +50,8 @@ ThreadSpent WorkMeter::Read() const {
   const ThreadSpent own = Since(begun_);
   return {own.cpu_ns + others_cpu_ns_, own.bytes_read + others_bytes_read_};
 }
+
+std::int64_t WorkMeter::CpuNsSoFar() const { return NsOf(clock_) - begun_.cpu_ns + others_cpu_ns_; }
 
 WorkMeter* WorkMeter::OfThread() { return meter_of_thread; }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <utility>
 
 namespace patchbay {
@@ -31,6 +32,9 @@ class WorkMeter {
 
   /// Call on its thread, once the others have ended.
   ThreadSpent Read() const;
+  /// Processor time so far of its thread, and of the others that have ended. Thread-safe while it
+  /// lives.
+  std::int64_t CpuNsSoFar() const;
   /// The meter that the calling thread works for; null without one.
   static WorkMeter* OfThread();
 
@@ -49,6 +53,7 @@ class WorkMeter {
   };
 
  private:
+  const clockid_t clock_;  ///< its thread's
   const ThreadSpent begun_;
   std::atomic<std::int64_t> others_cpu_ns_{0};
   std::atomic<std::uint64_t> others_bytes_read_{0};

@@ -71,7 +71,7 @@ void BatchDispatch::FinishItem(Worker& worker, TasksFinished::Item&& item) {
   if (counts) {
     if (lease == nullptr) charges_.Forget(worker.id, item.lease);
     item.cost = charges_.Bounded(worker, lease, item.cost);
-    charges_.Share(id.job, item.cost);
+    charges_.Share(id.job, item.cost, lease == nullptr ? 0 : lease->charged_us);
   } else if (lease == nullptr) {
     charges_.Report(worker, nullptr, item.lease, item.cost);
   }
@@ -377,7 +377,7 @@ const Lease& BatchDispatch::Begin(Worker& worker, const LeaseNumber& number, con
   lane.queued_us += lease.queued_us;
   if (!lease.planning) {  // planning is free
     lease.account = AccountOf(fair_, job);
-    lease.estimate_us = estimate.cpu_us;
+    lease.estimate_us = std::min(estimate.cpu_us, kMostEstimateUs);
     fair_.Grant(lease.account, lease.estimate_us);
     worker.holders.Add(lease.account, task.spec.resources, false, fair_);
   }
@@ -498,7 +498,8 @@ void BatchDispatch::Tick() {
     delayed_.erase(delayed_.begin());
     Enqueue(id);
   }
-  if (!ready_.empty()) HandBack();
+  ChargeRunning();
+  if (!ready_.empty() || fair_.AnyStarves()) HandBack();
   look_at_all_ = look_at_all_ || !ready_.empty() || !planning_.empty() || !solo_.empty();
 }
 

@@ -59,6 +59,8 @@ class BatchDispatch {
         ready_(fair),
         planning_(fair) {}
 
+  /// The worker says what the task has taken so far: 0 unless it runs.
+  void Renew(Worker& worker, Lease& lease, std::int64_t cpu_us);
   /// Takes a worker's report on its tasks; the caller sends the answer.
   protocol::TasksCommitted Finish(Worker& worker, protocol::TasksFinished&& message);
   void KeepPart(const Request& request, Worker& worker, protocol::PutResultPart&& message);
@@ -125,6 +127,11 @@ class BatchDispatch {
   /// Takes a task back from a lent core whose owner has had to wait for it.
   void HandBack();
   void HandBack(const Lease& lent);
+  const Lease* LeaseForTasks(const std::vector<const Lease*>& running,
+                             const std::vector<AccountId>& owed);
+  const Lease* LeaseForShards(const std::vector<const Lease*>& running);
+  /// Charges tasks that have run for a while, until the next tick.
+  void ChargeRunning();
   const Lease* RunningOn(const Worker& worker) const;
   /// Gives tasks of one lane to the workers that are open for it.
   void DispatchLane(bool planning, const std::vector<WorkerId>& freed);
@@ -161,7 +168,8 @@ class BatchDispatch {
   ReadyQueue ready_, planning_;  ///< all but planning; planning
   std::deque<ReadyTask> solo_;
   std::set<std::pair<TimeMs, TaskId>> delayed_;  ///< waiting for their next attempt
-  std::set<JobId> told_to_wait_;  ///< jobs whose log already tells that tasks wait aside
+  std::set<LeaseNumber> running_;  ///< tasks charged as they run, and some that have ended
+  std::set<JobId> told_to_wait_;   ///< jobs whose log already tells that tasks wait aside
   bool look_at_all_ = false;
   TimeMs oldest_running_ = 0;                  ///< no task that workers run began before
   OpenWorkers::value_type looked_to_[2] = {};  ///< where the look at all goes on, by lane

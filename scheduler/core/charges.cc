@@ -45,7 +45,7 @@ void Charges::Report(Worker& worker, Lease* lease, const LeaseNumber& number,
   const auto ended = late->second.find(number);
   if (ended == late->second.end()) return;
   const protocol::WorkCost bounded = Bounded(worker, ended->second, cost);
-  Share(ended->second.job, bounded);
+  Share(ended->second.job, bounded, ended->second.charged_us);
   Charge(ended->second.job, bounded, ended->second.counted);
   late->second.erase(ended);
 }
@@ -66,11 +66,11 @@ void Charges::Forget(WorkerId worker, const LeaseNumber& number) {
   if (late != late_.end()) late->second.erase(number);
 }
 
-void Charges::Share(JobId job, const protocol::WorkCost& cost) {
+void Charges::Share(JobId job, const protocol::WorkCost& cost, std::int64_t charged_us) {
   Job* const found = barrier_.table().Find(job);
   if (found == nullptr) return;
   const WorkKind kind = found->IsStream() ? WorkKind::kShards : WorkKind::kTasks;
-  fair_.Charge(AccountOf(fair_, *found), cost.cpu_us, kind);
+  fair_.Charge(AccountOf(fair_, *found), cost.cpu_us - charged_us, kind);
 }
 
 void Charges::Charge(JobId job, const protocol::WorkCost& cost, bool counted) {

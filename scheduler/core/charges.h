@@ -27,8 +27,9 @@ class Charges {
   /// The worker's report on a shard; `lease`: null when it has ended.
   void Report(Worker& worker, Lease* lease, const LeaseNumber& number,
               const protocol::WorkCost& cost);
-  /// Takes it from the shares of the job's account, whether the work counts or not.
-  void Share(JobId job, const protocol::WorkCost& cost);
+  /// Takes it from the shares of the job's account, whether the work counts or not, but for what it
+  /// was charged before.
+  void Share(JobId job, const protocol::WorkCost& cost, std::int64_t charged_us = 0);
   /// The lease has ended. `worker`: its holder.
   void End(const Lease& lease, const Worker& worker, bool counted);
   /// The worker has the lease again: its cost is not due for its former end.
@@ -49,12 +50,14 @@ class Charges {
         : job(lease.is_shard ? lease.stream : lease.task.job),
           granted_at(lease.granted_at),
           scheduler(lease.number.incarnation),
-          worker(lease.worker_incarnation) {}
+          worker(lease.worker_incarnation),
+          charged_us(lease.charged_us) {}
 
     JobId job = 0;
     TimeMs granted_at = 0;
     std::uint32_t scheduler = 0;  ///< incarnation that granted it
     std::uint64_t worker = 0;     ///< incarnation of its holder
+    std::int64_t charged_us = 0;  ///< before its end
     bool counted = false;
   };
   protocol::WorkCost Bounded(Worker& worker, const Ended& lease, const protocol::WorkCost& cost);

@@ -1,5 +1,7 @@
-// Tasks that run on lent cores for too long.
+// Tasks that run for long: what they are charged meanwhile, and when they leave lent cores.
 #include <algorithm>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "scheduler/core/batch_dispatch.h"
@@ -7,6 +9,29 @@
 #include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {
+
+void BatchDispatch::Renew(Worker& worker, Lease& lease, std::int64_t cpu_us) {
+  if (lease.account == kNoAccount || cpu_us <= 0) return;
+  const std::int64_t bounded_us = charges_.Bounded(worker, &lease, {cpu_us, 0, 0, 0}).cpu_us;
+  if (!running_.insert(lease.number).second) return lease.running.Report(event_.now, bounded_us);
+  if (lease.number.incarnation == table_.incarnation()) {
+    lease.running = RunningCost(std::max(lease.granted_at, worker.work.busy_since));
+    return lease.running.Report(event_.now, bounded_us);
+  }
+  lease.charged_us = bounded_us;  // a former scheduler's task is not charged for its past
+  lease.running = RunningCost(event_.now, bounded_us);
+}
+
+void BatchDispatch::ChargeRunning() {
+  std::erase_if(running_, [&](const LeaseNumber& number) {
+    Lease* const lease = book_.Find(number);
+    if (lease == nullptr) return true;
+    fair_.Refund(lease->account, std::exchange(lease->estimate_us, 0));
+    const std::int64_t cost_us = lease->running.By(event_.now + kChargeAheadMs);
+    fair_.Charge(lease->account, cost_us - std::exchange(lease->charged_us, cost_us));
+    return false;
+  });
+}
 
 /// One at a time, so that no more is handed back than its owner takes: of those that ran for
 /// reclaim_after, the one that loses least.
@@ -18,7 +43,7 @@ void BatchDispatch::HandBack() {
     if (fair_.IsOwed(one) || fair_.IsShort(one)) owed.push_back(one);
     return owed.size() == kMostLookedAt;
   });
-  if (owed.empty()) return;
+  if (owed.empty() && !fair_.AnyStarves()) return;
   std::vector<const Lease*> running;
   oldest_running_ = event_.now;
   for (const Worker& worker : worker_table_.workers()) {
@@ -31,6 +56,14 @@ void BatchDispatch::HandBack() {
   }
   std::stable_sort(running.begin(), running.end(),
                    [](const Lease* a, const Lease* b) { return a->granted_at > b->granted_at; });
+  const Lease* lease = LeaseForTasks(running, owed);
+  if (lease == nullptr) lease = LeaseForShards(running);
+  if (lease != nullptr) HandBack(*lease);
+}
+
+/// On a core for which an account of a team that has less than its share has a task.
+const Lease* BatchDispatch::LeaseForTasks(const std::vector<const Lease*>& running,
+                                          const std::vector<AccountId>& owed) {
   const auto wanted = std::find_if(running.begin(), running.end(), [&](const Lease* lease) {
     Worker& worker = worker_table_.at(lease->worker);
     const bool lent = fair_.HoldsLent(lease->account);
@@ -39,7 +72,33 @@ void BatchDispatch::HandBack() {
              (fair_.IsShort(one) && BestOf(worker, one, lease) != nullptr);
     });
   });
-  if (wanted != running.end()) HandBack(**wanted);
+  return wanted == running.end() ? nullptr : *wanted;
+}
+
+/// On a core that it shares with the shards of a team that has less than its share by such cores.
+const Lease* BatchDispatch::LeaseForShards(const std::vector<const Lease*>& running) {
+  if (running.empty() || !fair_.AnyStarves()) return nullptr;
+  std::map<std::uint32_t, std::uint64_t> has;  // thousandths of cores, by team
+  for (const Worker& worker : worker_table_.workers()) {
+    const Lease* const task = RunningOn(worker);
+    std::uint64_t parts = task == nullptr ? 0 : 1;
+    for (const Holders::Entry& entry : worker.holders.entries()) parts += entry.shards == 0 ? 0 : 1;
+    const std::uint64_t part = worker.capacity.cpu_millis / std::max<std::uint64_t>(parts, 1);
+    if (task != nullptr) has[fair_.TeamIdOf(task->account)] += part;
+    for (const Holders::Entry& entry : worker.holders.entries()) {
+      if (entry.shards != 0) has[fair_.TeamIdOf(entry.account)] += part;
+    }
+  }
+  const auto wanted = std::find_if(running.begin(), running.end(), [&](const Lease* lease) {
+    const auto& holders = worker_table_.at(lease->worker).holders.entries();
+    const std::uint32_t borrower = fair_.TeamIdOf(lease->account);
+    return fair_.HasBeyond(borrower, has[borrower]) &&
+           std::any_of(holders.begin(), holders.end(), [&](const Holders::Entry& entry) {
+             const std::uint32_t owner = fair_.TeamIdOf(entry.account);
+             return entry.shards != 0 && owner != borrower && fair_.IsSqueezed(owner, has[owner]);
+           });
+  });
+  return wanted == running.end() ? nullptr : *wanted;
 }
 
 void BatchDispatch::HandBack(const Lease& lent) {
@@ -51,7 +110,8 @@ void BatchDispatch::HandBack(const Lease& lent) {
                            " s, and starts over: its core was lent, and its owner has work"));
   // Neither it nor others of the op are taken for short ones again.
   job.tasks[lease.task.index].returned = true;
-  pace_.Measure(spec.op, {1, spec.weight, ran_ms * 1000, lease.estimate_us});
+  const std::int64_t cpu_us = std::max(lease.estimate_us, lease.charged_us);
+  pace_.Measure(spec.op, {1, spec.weight, ran_ms * 1000, cpu_us});
   ++job.tasks_returned;
   ++counts_.returned;
   TakeBackUnstarted(worker_table_.at(lease.worker), 0);

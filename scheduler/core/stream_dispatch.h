@@ -54,6 +54,10 @@ class StreamDispatch {
   /// Names the processes that must return, or end, before the stream continues; empty when none can
   /// be named.
   std::string WaitsFor(const Stream& stream) const;
+  /// Whether a trainer waits for a batch is what its team's share may be judged by.
+  void TickStall(Stream& stream) {
+    if (stream.LookForStall(event_.now)) fair_.Starve(stream.account);
+  }
   /// Why the stream has waited too long for workers that do not exist; nothing while it has not.
   std::optional<Status> TickStarved(Stream& stream);
 

@@ -463,7 +463,7 @@ void StreamHandler::Tick() {
       End(id, JobState::kCancelled, OutcomeOf(Cancelled("stream: no trainer")));
       continue;
     }
-    stream.LookForStall(event_.now);
+    dispatch_.TickStall(stream);
     TickWait(stream);
     if (const auto why = dispatch_.TickStarved(stream); why.has_value()) {
       End(id, JobState::kFailed, OutcomeOf(*why));

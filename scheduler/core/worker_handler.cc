@@ -249,6 +249,7 @@ void WorkerHandler::On(const Request& request, protocol::RenewLeases&& message) 
       lease->progress = item.progress;
       lease->deadline = event_.now + options_.lease_ms;
       worker->progress_at = event_.now;
+      if (!lease->is_shard) batch_.Renew(*worker, *lease, item.cpu_us);
     }
   }
   std::erase_if(worker->former_shards,

@@ -373,9 +373,47 @@ bool FairShare::MayStart(AccountId id, std::int64_t estimate_us, std::uint64_t m
   };
   const Team& own = teams_[accounts_[id].team];
   if (could_hold(own, more_millis)) return true;
+  // Beside shards, which it shares its cores with.
+  const auto halves = static_cast<double>(own.runs_on_millis) + static_cast<double>(more_millis);
+  const bool squeezes = IsBeyond(own, own.runs_on + 1, halves / 2, sums);
   return std::none_of(teams_.begin(), teams_.end(), [&](const Team& team) {
-    return &team != &own && team.HadWork(advanced_at_) && could_hold(team, 1000);
+    return &team != &own && team.HadWork(advanced_at_) &&
+           (could_hold(team, 1000) || (squeezes && WouldSqueeze(team, more_millis, sums)));
   });
+}
+
+/// A core that a task and shards share is half a core for shards.
+bool FairShare::WouldSqueeze(const Team& team, std::uint64_t more_millis, const Sums& sums) const {
+  if (advanced_at_ - team.starved_at >= kLendAfterMs) return false;
+  const auto others =
+      static_cast<double>(run_on_millis_ - team.runs_on_millis) + static_cast<double>(more_millis);
+  return static_cast<double>(capacity_[kCores]) - others / 2 + kFewMillis <=
+         ShareMillis(team, sums);
+}
+
+void FairShare::Starve(AccountId id) {
+  Team& team = teams_[accounts_[id].team];
+  if (team.WaitIsOver(advanced_at_)) team.waits_since = advanced_at_;
+  team.waits_at = advanced_at_;
+  if (advanced_at_ - team.waits_since >= kStarvesAfterMs) team.starved_at = advanced_at_;
+}
+
+bool FairShare::AnyStarves() const {
+  return std::any_of(teams_.begin(), teams_.end(),
+                     [&](const Team& team) { return team.Starves(advanced_at_); });
+}
+
+bool FairShare::IsSqueezed(std::uint32_t id, std::uint64_t has_millis) const {
+  const Team& team = teams_[id];
+  return team.Starves(advanced_at_) &&
+         static_cast<double>(has_millis + kFewMillis) <= ShareMillis(team, WithWork());
+}
+
+void FairShare::RunOn(AccountId id, int more_workers, std::int64_t more_millis) {
+  Team& team = teams_[accounts_[id].team];
+  team.runs_on += more_workers;
+  team.runs_on_millis += more_millis;
+  run_on_millis_ += more_millis;
 }
 
 bool FairShare::HoldsLent(AccountId id) const {

@@ -54,6 +54,7 @@ class FairShare {
   AccountId Of(const std::string& team, const std::string& user);
   const std::string& TeamOf(AccountId id) const { return teams_[accounts_[id].team].name; }
   const std::string& UserOf(AccountId id) const { return accounts_[id].user; }
+  std::uint32_t TeamIdOf(AccountId id) const { return accounts_[id].team; }
   /// Guarantees earn credit by what was charged until now.
   void Advance(TimeMs now);
 
@@ -134,8 +135,23 @@ class FairShare {
   bool HoldsLent(AccountId id) const;
   /// Whether it has work queued, and is a core below its share.
   bool IsOwed(AccountId id) const;
+  /// A trainer of the account waits for a batch now.
+  void Starve(AccountId id);
+  /// Whether a trainer of any team has waited for each batch for kStarvesAfterMs.
+  bool AnyStarves() const;
+  /// Whether one of the team has, and the team has so much less than its share: of a core that a
+  /// task and shards use it has a part.
+  bool IsSqueezed(std::uint32_t team, std::uint64_t has_millis) const;
+  /// Whether the team has so much more than its share that it keeps it, to a quarter of a core,
+  /// without the half of one.
+  bool HasBeyond(std::uint32_t team, std::uint64_t has_millis) const {
+    return IsBeyond(teams_[team], teams_[team].runs_on, static_cast<double>(has_millis),
+                    WithWork());
+  }
   TimeMs reclaim_after_ms() const { return policy_.reclaim_after_ms; }
   void Hold(AccountId id, const Claim& claim);
+  /// Its tasks run on workers more, or fewer, or on more of their cores.
+  void RunOn(AccountId id, int more_workers, std::int64_t more_millis);
   /// No longer holds so much, which frees so much of its worker.
   void Release(AccountId id, const Amounts& less, const Amounts& freed);
   const Amounts& used() const { return used_; }
@@ -164,6 +180,7 @@ class FairShare {
  private:
   static constexpr std::size_t kKinds = 2;
   static constexpr Amounts kNoCaps = {kNoCap, kNoCap, kNoCap};
+  static constexpr TimeMs kLongAgo = -kLendAfterMs;
   /// Met guarantee, virtual time, decayed use when it was queued, team.
   using TeamKey = std::tuple<bool, double, double, std::uint32_t>;
   using AccountKey = std::tuple<double, double, AccountId>;
@@ -189,8 +206,8 @@ class FairShare {
   };
   struct Team {
     std::string name;
-    std::uint32_t queued = 0;          ///< its queued accounts, once for each kind
-    TimeMs wanted_at = -kLendAfterMs;  ///< it had work last
+    std::uint32_t queued = 0;     ///< its queued accounts, once for each kind
+    TimeMs wanted_at = kLongAgo;  ///< it had work last
     double virtual_us = 0;
     Use use;
     double user_now_us = 0;  ///< virtual time of its users
@@ -205,9 +222,16 @@ class FairShare {
       std::set<TeamKey>::iterator at;  ///< while `order` has any
     } places[kKinds];
     bool moved = false;
+    int runs_on = 0;                  ///< workers that have tasks of it
+    std::int64_t runs_on_millis = 0;  ///< their cores
+    /// A trainer of it waits for each batch: since then, as was seen last then, and for
+    /// kStarvesAfterMs last then.
+    TimeMs waits_since = 0, waits_at = kLongAgo, starved_at = kLongAgo;
     std::optional<ReclaimWait> reclaim;
     std::uint64_t reclaims = 0;
 
+    bool Starves(TimeMs now) const { return starved_at == waits_at && !WaitIsOver(now); }
+    bool WaitIsOver(TimeMs now) const { return now - waits_at > kStarvesAfterMs / 4; }
     bool HadWork(TimeMs now) const {
       return queued != 0 || held[kCores] != 0 || now - wanted_at < kLendAfterMs;
     }
@@ -232,6 +256,14 @@ class FairShare {
     double weights = 0, guaranteed_millis = 0;
   };
   Sums WithWork() const;
+  /// The only worker that runs tasks of a team with any share is never too much.
+  bool IsBeyond(const Team& team, int runs_on, double has_millis, const Sums& sums) const {
+    const double share = ShareMillis(team, sums);
+    return (runs_on > 1 || share < 1) && has_millis >= share + kHalfCoreMillis / 2;
+  }
+  /// Whether its trainers starved lately, and would have less than its share beside tasks of others
+  /// on so many more cores.
+  bool WouldSqueeze(const Team& team, std::uint64_t more_millis, const Sums& sums) const;
   /// By its weight, of what others' guarantees leave; at least its own guarantee.
   double ShareMillis(const Team& team, const Sums& sums) const;
   /// Its key has changed, perhaps: its place is found again when the order is read.
@@ -258,8 +290,9 @@ class FairShare {
   std::vector<std::uint32_t> moved_teams_;
   std::vector<Team*> began_to_wait_;  ///< in the event that is handled
   ReclaimTimes reclaim_times_;
-  double now_us_ = 0;     ///< virtual time of the teams
-  double served_us_ = 0;  ///< charged to all since guarantees earned by it
+  double now_us_ = 0;               ///< virtual time of the teams
+  std::int64_t run_on_millis_ = 0;  ///< sum over the teams
+  double served_us_ = 0;            ///< charged to all since guarantees earned by it
   TimeMs advanced_at_ = 0;
   Amounts capacity_ = {}, guaranteed_ = {};
   Amounts used_ = {};                   ///< sum over the workers

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "scheduler/policy/amounts.h"
@@ -20,6 +21,7 @@ class Holders {
   struct Entry {
     AccountId account = 0;
     std::uint32_t tasks = 0, shards = 0;
+    std::uint32_t tasks_millis = 0;  ///< cores: the most that one of its tasks needs
     Amounts held = {};
   };
 
@@ -51,12 +53,16 @@ class Holders {
     if (entry == entries_.end()) entry = entries_.insert(entry, {account});
     for (std::size_t of = 0; of < kResources; ++of) entry->held[of] += claim.more[of];
     ++(is_shard ? entry->shards : entry->tasks);
+    if (!is_shard) RunOn(*entry, need, fair);
     fair.Hold(account, claim);
   }
   /// All that it holds is freed with its last lease.
   void Remove(AccountId account, bool is_shard, FairShare& fair) {
     const auto entry = entries_.begin() + (Find(account) - entries_.cbegin());
     --(is_shard ? entry->shards : entry->tasks);
+    if (!is_shard && entry->tasks == 0) {
+      fair.RunOn(account, -1, -std::int64_t{std::exchange(entry->tasks_millis, 0)});
+    }
     if (entry->tasks + entry->shards != 0) return;
     const Amounts held = entry->held, before = Used();
     entries_.erase(entry);
@@ -73,6 +79,11 @@ class Holders {
   }
 
  private:
+  static void RunOn(Entry& entry, const Resources& need, FairShare& fair) {
+    const std::uint32_t millis = std::max(entry.tasks_millis, need.cpu_millis);
+    const std::uint32_t before = std::exchange(entry.tasks_millis, millis);
+    fair.RunOn(entry.account, entry.tasks == 1 ? 1 : 0, std::int64_t{millis} - before);
+  }
   std::vector<Entry>::const_iterator Find(AccountId account) const {
     return std::find_if(entries_.begin(), entries_.end(),
                         [&](const Entry& entry) { return entry.account == account; });

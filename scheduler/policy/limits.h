@@ -74,7 +74,9 @@ inline constexpr std::int64_t kQueueTargetUs =
     100'000;  ///< work queued at one worker: ten round trips
 inline constexpr std::int64_t kUnendingUs = INT64_MAX;     ///< a task that is known to be long
 inline constexpr std::int64_t kUnknownTaskUs = 1'000'000;  ///< an op that was never measured
-inline constexpr std::size_t kMaxMeasuredOps = 256;        ///< the longest unmeasured makes room
+/// The most that a task is charged before it has run: one that runs longer is charged as it runs.
+inline constexpr std::int64_t kMostEstimateUs = 1'000'000;
+inline constexpr std::size_t kMaxMeasuredOps = 256;  ///< the longest unmeasured makes room
 /// Memory that batch tasks leave to the planning of each worker, but at most one part in
 /// kPlanningShare of a node's or worker's memory. Larger: longer lists can be planned, and fewer
 /// tasks run at the same time.
@@ -95,6 +97,11 @@ inline constexpr double kFairWindowUs = 50'000;  ///< lead of an account that st
 inline constexpr double kFairLagUs = 200'000;    ///< most to catch up for one that was idle
 inline constexpr double kBusyLagUs = 2'000'000;  ///< for one that had work, and got no room for it
 inline constexpr double kCreditUs = 1'000'000;   ///< time for which a guarantee earns in advance
+inline constexpr std::int64_t kChargeAheadMs = 100;  ///< a running task, until the next tick
+/// A trainer that waited for each batch for so long has less than it takes.
+inline constexpr std::int64_t kStarvesAfterMs = 1'000;
+inline constexpr std::uint64_t kFewMillis = 100;  ///< cores below a share for which nobody stops
+inline constexpr double kHalfCoreMillis = 500;    ///< a task's part beside shards
 /// A team that had no work for so long is not thought to want its cores soon.
 inline constexpr std::int64_t kLendAfterMs = 60'000;
 /// A worker that makes shards runs a task of the same user at least so often, while the user's

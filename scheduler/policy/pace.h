@@ -1,10 +1,13 @@
-// Measured times of tasks and shards, from which follows how much work a worker is given in
-// advance.
+// Measured times of tasks and shards: how much work a worker is given in advance, and what a task
+// has cost while it runs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+
+#include "runtime/core/clock.h"
 
 namespace patchbay::scheduler {
 
@@ -59,6 +62,35 @@ class ShardPace {
 
  private:
   std::int64_t average_us_ = 0;
+};
+
+/// The cost of a task that runs: as its worker last reported, and since then at the pace of the
+/// time before that report.
+class RunningCost {
+ public:
+  /// The task was given to its worker then, or had taken so much by then.
+  explicit RunningCost(TimeMs at = 0, std::int64_t cpu_us = 0) : cpu_us_(cpu_us), at_(at) {}
+
+  void Report(TimeMs now, std::int64_t cpu_us) {
+    const std::int64_t more_us = std::max<std::int64_t>(cpu_us - cpu_us_, 0);
+    const auto passed_ms = static_cast<double>(std::max<TimeMs>(now - at_, 1));
+    us_a_ms_ = std::min(static_cast<double>(more_us) / passed_ms, kMostUsAMs);
+    cpu_us_ += more_us;
+    at_ = now;
+  }
+  /// By then. A worker that reports no more is not thought to work for long.
+  std::int64_t By(TimeMs then) const {
+    const auto passed_ms = static_cast<double>(std::clamp<TimeMs>(then - at_, 0, kMostAheadMs));
+    return cpu_us_ + static_cast<std::int64_t>(us_a_ms_ * passed_ms);
+  }
+
+ private:
+  static constexpr TimeMs kMostAheadMs = 2'000;  ///< workers report once a second
+  static constexpr double kMostUsAMs = 64'000;   ///< no task has more threads
+
+  std::int64_t cpu_us_;
+  TimeMs at_;
+  double us_a_ms_ = 0;
 };
 
 }  // namespace patchbay::scheduler

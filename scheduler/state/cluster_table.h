@@ -152,9 +152,11 @@ struct Lease {
   std::int64_t estimate_us = 0;    ///< processor time that it is charged until its end
   // A batch task's.
   TaskId task;
-  bool planning = false;       ///< true: in the worker's planning lane
-  std::int64_t queued_us = 0;  ///< time that it is expected to take
-  std::string result_parts;    ///< pieces put before TasksFinished
+  RunningCost running;
+  std::int64_t charged_us = 0;  ///< part of its cost, before its end
+  bool planning = false;        ///< true: in the worker's planning lane
+  std::int64_t queued_us = 0;   ///< time that it is expected to take
+  std::string result_parts;     ///< pieces put before TasksFinished
   // A shard's.
   JobId stream = 0;
   ShardId shard;

@@ -83,13 +83,14 @@ bool Trainer::Waits(bool in_order) const {
   });
 }
 
-void Stream::LookForStall(TimeMs now) {
+bool Stream::LookForStall(TimeMs now) {
   const bool waits = std::any_of(trainers.begin(), trainers.end(), [&](const auto& entry) {
     return entry.second.Waits(geometry.units.empty());
   });
   if (waits && looked_at != 0) stalled_ms += now - looked_at;
   looked_at = now;
   if (!trainers.empty()) past.Look(now, patches_made, stalled_ms);
+  return waits;
 }
 
 }  // namespace patchbay::scheduler

@@ -153,8 +153,8 @@ struct Stream {
 
   /// Patches of the epochs that have begun, padding included.
   std::uint64_t PatchesTotal() const;
-  /// Adds the time since the last look to the stall, if a trainer waits.
-  void LookForStall(TimeMs now);
+  /// Adds the time since the last look to the stall, if a trainer waits; says whether one does.
+  bool LookForStall(TimeMs now);
 };
 
 /// The batch bound to the slot, if any, waits for the next free one.

@@ -141,7 +141,11 @@ class LendRun {
     Tell(kLendAgent, protocol::Heartbeat{});
     for (std::size_t i = 0; i < cores_; ++i) {
       protocol::RenewLeases renew;
-      for (const Running& one : running_[i]) renew.items.push_back({one.lease.lease, ++progress_});
+      for (const Running& one : running_[i]) {
+        const bool runs = &one == &running_[i].front();
+        const std::int64_t cpu_us = runs ? (now_ - one.since) * 1'000 : 0;
+        renew.items.push_back({one.lease.lease, ++progress_, cpu_us});
+      }
       Tell(kLendWorker0 + i, renew);
     }
   }

@@ -182,7 +182,9 @@ void World::WorkerLoop(SimAgent& agent, SimWorker& worker) {
     Report(worker, true);
     protocol::RenewLeases renew;
     const auto item = [&](const SimWorker::Lane& lane, const LeaseNumber& lease) {
-      renew.items.push_back({lease, lease == lane.running ? lane.progress : 0});
+      const bool runs = lease == lane.running;
+      const std::int64_t cpu_us = runs ? CostOf(lease).cpu_us / 2 : 0;
+      renew.items.push_back({lease, runs ? lane.progress : 0, cpu_us});
     };
     for (SimWorker::Lane* lane : {&worker.work, &worker.planning}) {
       if (!lane->hangs) ++lane->progress;

@@ -3,7 +3,6 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/os/work_meter.h"
 #include "workers/jobs/task_table.h"
 #include "workers/process/planning_crash.h"
 
@@ -25,12 +24,11 @@ StatusOr<TaskOutput> ParseAndRun(const protocol::TaskLease& lease, TaskContext& 
 
 }  // namespace
 
-protocol::TasksFinished::Item RunLeasedTask(const protocol::TaskLease& lease,
-                                            TaskContext& context) {
+protocol::TasksFinished::Item RunLeasedTask(const protocol::TaskLease& lease, TaskContext& context,
+                                            const WorkMeter& meter) {
   protocol::TasksFinished::Item item;
   item.lease = lease.lease;
   item.task = lease.task;
-  const WorkMeter meter;
   StatusOr<TaskOutput> output = ParseAndRun(lease, context);
   const ThreadSpent spent = meter.Read();
   item.cost = {spent.cpu_ns / 1000, 0, spent.bytes_read, 0};
@@ -85,6 +83,12 @@ std::uint64_t TaskRunner::progress() const {
   return running_ == nullptr ? work_done_.load() : running_->signals.progress.load();
 }
 
+std::int64_t TaskRunner::CpuUsOf(const LeaseNumber& lease) const {
+  const std::lock_guard lock(held_mu_);
+  if (running_ == nullptr || running_->lease.lease != lease) return 0;
+  return meter_->CpuNsSoFar() / 1000;
+}
+
 void TaskRunner::Loop() {
   const std::optional<PlanningThread> mark =
       options_.plans ? std::make_optional<PlanningThread>() : std::nullopt;
@@ -92,21 +96,24 @@ void TaskRunner::Loop() {
 }
 
 void TaskRunner::RunOne(const TaskPtr& task) {
+  const WorkMeter meter;
   {
     const std::lock_guard lock(held_mu_);
     task->signals.progress.store(work_done_.load() + 1);
     running_ = task;
+    meter_ = &meter;
   }
   protocol::TasksFinished::Item item;
   if (!task->signals.cancelled.load()) {
     TaskContext context = ContextOf(*task);
-    item = RunLeasedTask(task->lease, context);
+    item = RunLeasedTask(task->lease, context, meter);
   }
   bool revoked = false;
   {
     const std::lock_guard lock(held_mu_);
     work_done_.store(task->signals.progress.load() + 1);
     running_ = nullptr;
+    meter_ = nullptr;
     held_.erase(task->lease.lease);
     revoked = task->signals.cancelled.load();
   }

@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "runtime/os/work_meter.h"
 #include "runtime/wire/protocol/messages.h"
 #include "workers/jobs/task/task.h"
 #include "workers/stream/bounded_queue.h"
@@ -50,6 +51,8 @@ class TaskRunner {
   /// Rises while the running task works. Every held lease is renewed with it, since the tasks
   /// behind wait for the running one.
   std::uint64_t progress() const;
+  /// Processor time that the task has taken so far; 0 unless it runs.
+  std::int64_t CpuUsOf(const LeaseNumber& lease) const;
 
  private:
   struct HeldTask {
@@ -69,11 +72,13 @@ class TaskRunner {
   mutable std::mutex held_mu_;
   std::map<LeaseNumber, TaskPtr> held_;  // guarded by held_mu_
   TaskPtr running_;                      // guarded by held_mu_
+  const WorkMeter* meter_ = nullptr;     // guarded by held_mu_
   std::thread thread_;
 };
 
 /// Runs a leased task here and now, confined to the folders of its rights; the outcome as a worker
-/// reports it.
-protocol::TasksFinished::Item RunLeasedTask(const protocol::TaskLease& lease, TaskContext& context);
+/// reports it. `meter`: made by this thread for this task.
+protocol::TasksFinished::Item RunLeasedTask(const protocol::TaskLease& lease, TaskContext& context,
+                                            const WorkMeter& meter);
 
 }  // namespace patchbay::workers

@@ -368,7 +368,8 @@ void WorkerSession::Renew() {
     const std::uint64_t progress =
         held.lease.is_shard ? pipeline_->ProgressOf(number) : RunnerOf(held.planning).progress();
     // A finished task waits for the scheduler itself: its holder has nothing left to move.
-    renew.items.push_back({number, held.finished ? ++finished_progress_ : progress});
+    const std::int64_t cpu_us = held.lease.is_shard ? 0 : RunnerOf(held.planning).CpuUsOf(number);
+    renew.items.push_back({number, held.finished ? ++finished_progress_ : progress, cpu_us});
   }
   for (const auto& early : early_.tasks) renew.items.push_back({early.lease, ++finished_progress_});
   for (const auto& early : early_.shards)

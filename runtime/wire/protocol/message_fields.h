@@ -42,7 +42,8 @@
   F(planning, Planning)
 #define PATCHBAY_SHARD_LEASE_FIELDS(F) F(lease, Lease) F(stream, Stream) F(shard, Shard) \
   F(first_ordinal, FirstOrdinal) F(grant, Grant)
-#define PATCHBAY_RENEW_LEASES_ITEM_FIELDS(F) F(lease, Lease) F(progress, Progress)
+#define PATCHBAY_RENEW_LEASES_ITEM_FIELDS(F) F(lease, Lease) F(progress, Progress) \
+  F(cpu_us, CpuUs)
 #define PATCHBAY_TASKS_FINISHED_ITEM_FIELDS(F) F(lease, Lease) F(task, Task) F(outcome, Outcome) \
   F(result, Result) F(spawned, Spawned) F(progress_bytes, ProgressBytes) \
   F(result_offset, ResultOffset) F(cost, Cost)

@@ -174,6 +174,7 @@ struct RenewLeases {
   struct Item {
     LeaseNumber lease;
     std::uint64_t progress = 0;
+    std::int64_t cpu_us = 0;  ///< processor time of the task that runs under it, so far; else 0
     bool operator==(const Item&) const = default;
   };
   std::vector<Item> items;

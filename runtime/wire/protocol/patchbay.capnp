@@ -432,6 +432,7 @@ struct RenewLeases {
   struct Item {
     lease @0 :LeaseNumber;
     progress @1 :UInt64;
+    cpuUs @2 :Int64;        # processor time that the task which runs under it has taken so far; else 0
   }
 }
 

@@ -33,6 +33,18 @@ TEST(WorkMeter, CountsItsThreadAndItsHelpersOnce) {
   EXPECT_LT(own, 2 * kWorkNs) << "a helper on the thread itself was counted twice";
 }
 
+TEST(WorkMeter, IsReadByOtherThreadsWhileItsThreadWorks) {
+  const WorkMeter meter;
+  Work();
+  std::int64_t seen = 0;
+  std::thread([&] { seen = meter.CpuNsSoFar(); }).join();
+  EXPECT_GE(seen, kWorkNs);
+  std::thread(Metered(Work)).join();
+  std::thread([&] { seen = meter.CpuNsSoFar(); }).join();
+  EXPECT_GE(seen, 2 * kWorkNs);
+  EXPECT_LE(seen, meter.Read().cpu_ns);
+}
+
 TEST(WorkMeter, LeavesOutThreadsThatWorkForOthers) {
   const WorkMeter meter;
   std::thread(Work).join();

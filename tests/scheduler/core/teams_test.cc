@@ -1,4 +1,5 @@
 // Teams: policies that are applied, kept and refused, and who is served by them.
+#include <limits>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -180,6 +181,55 @@ TEST_F(Teams, UseIsKeptOverARestart) {
   EXPECT_NEAR(static_cast<double>(RowOf("path", "ann").used_cpu_ms), 2'000, 60)
       << "hours are kept, of a half-life of 24";
   EXPECT_EQ(RowOf("rad").used_cpu_ms, 0u);
+}
+
+TEST_F(Teams, ATaskIsChargedAsItRunsAndOnceInAll) {
+  ASSERT_EQ(Apply(), "");
+  rig.AddAgent();
+  rig.AddWorker();
+  rig.Submit("long", "noop", 0, kAnn);
+  const protocol::TaskLease lease = rig.Granted().at(0);
+  const auto used_ms = [&] { return static_cast<double>(RowOf("path", "ann").used_cpu_ms); };
+  std::uint64_t progress = 0;
+  const auto renew = [&](std::int64_t cpu_us) {
+    protocol::RenewLeases renew;
+    renew.items.push_back({lease.lease, ++progress, cpu_us});
+    rig.Tell(CoreRig::kWorker0, renew);
+    rig.Pass(100, {CoreRig::kAgent, CoreRig::kWorker0});
+  };
+  rig.Pass(2'000, {CoreRig::kAgent, CoreRig::kWorker0});
+  EXPECT_EQ(used_ms(), 0);
+  renew(1'000'000);
+  EXPECT_NEAR(used_ms(), 1'000, 150);
+  rig.Pass(1'900, {CoreRig::kAgent, CoreRig::kWorker0});
+  renew(std::numeric_limits<std::int64_t>::max());
+  EXPECT_LT(used_ms(), 20'000) << "no more than its lease had time for";
+  protocol::TasksFinished finished;
+  finished.items.push_back({lease.lease, lease.task, {}, "", {}, 0, 0, {3'000'000, 0, 0, 0}});
+  rig.Tell(CoreRig::kWorker0, finished);
+  rig.Pass(200, {CoreRig::kAgent, CoreRig::kWorker0});
+  EXPECT_NEAR(used_ms(), 3'000, 10);
+}
+
+TEST_F(Teams, ATaskOfAFormerSchedulerIsNotChargedForItsPastAtOnce) {
+  ASSERT_EQ(Apply(), "");
+  rig.AddAgent();
+  rig.AddWorker();
+  rig.Submit("long", "noop", 0, kAnn);
+  const protocol::TaskLease lease = rig.Granted().at(0);
+  rig.Restart();
+  rig.AddAgent();
+  rig.AddWorker(0, 100, {{lease.lease, false, lease.task, 0, {}}});
+  protocol::RenewLeases renew;
+  renew.items.push_back({lease.lease, 1, 600'000'000});
+  rig.Tell(CoreRig::kWorker0, renew);
+  rig.Pass(100, {CoreRig::kAgent, CoreRig::kWorker0});
+  EXPECT_EQ(RowOf("path", "ann").used_cpu_ms, 0u);
+  rig.Pass(900, {CoreRig::kAgent, CoreRig::kWorker0});
+  renew.items[0] = {lease.lease, 2, 601'000'000};
+  rig.Tell(CoreRig::kWorker0, renew);
+  rig.Pass(100, {CoreRig::kAgent, CoreRig::kWorker0});
+  EXPECT_NEAR(static_cast<double>(RowOf("path", "ann").used_cpu_ms), 1'100, 150);
 }
 
 TEST_F(Teams, AClockThatStepsAYearForgetsNoUseAndStarvesNobody) {

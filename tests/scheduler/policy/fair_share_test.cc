@@ -377,6 +377,90 @@ TEST(FairShare, LongWorkStartsOnLentCoresOnlyWhenNobodyCouldWantThem) {
   EXPECT_TRUE(fair.MayStart(ann, kLongUs, 1'000));
 }
 
+/// A team whose tasks run on all of three cores, and one whose trainer waits for each batch.
+struct Squeezed : testing::Test {
+  Squeezed() {
+    fair.SetCapacity({3'000, 0, 0});
+    ann = fair.Of("a", "ann");
+    bob = fair.Of("b", "bob");
+    for (int core = 0; core < 3; ++core) {
+      fair.Hold(ann, kCore);
+      fair.RunOn(ann, 1, 1'000);
+    }
+    fair.Enqueue(bob, WorkKind::kShards);
+  }
+  void Starve(TimeMs from, TimeMs to) {
+    for (TimeMs now = from; now <= to; now += 100) {
+      fair.Advance(now);
+      fair.Starve(bob);
+    }
+  }
+  bool IsSqueezed(std::uint64_t has_millis) {
+    return fair.IsSqueezed(fair.TeamIdOf(bob), has_millis);
+  }
+  bool HasBeyond(std::uint64_t has_millis) {
+    return fair.HasBeyond(fair.TeamIdOf(ann), has_millis);
+  }
+  static constexpr std::int64_t kLongUs = 1'000'001;
+  FairShare fair;
+  AccountId ann = 0, bob = 0;
+};
+
+TEST_F(Squeezed, ATeamThatStarvesForASecondHasLessThanItsShare) {
+  Starve(100, 1'000);
+  EXPECT_FALSE(fair.AnyStarves()) << "not for a second yet";
+  Starve(1'100, 1'100);
+  EXPECT_TRUE(fair.AnyStarves());
+  EXPECT_TRUE(IsSqueezed(1'400));
+  EXPECT_FALSE(IsSqueezed(1'401)) << "nearly 1.5 of 3 cores";
+  fair.Advance(1'400);
+  EXPECT_FALSE(fair.AnyStarves()) << "it has its batches";
+  Starve(1'500, 2'400);
+  EXPECT_FALSE(fair.AnyStarves()) << "the second begins anew";
+}
+
+TEST_F(Squeezed, TheOtherKeepsItsShareToAQuarterOfACore) {
+  EXPECT_TRUE(HasBeyond(1'750));
+  EXPECT_FALSE(HasBeyond(1'749));
+  fair.RunOn(ann, -2, -2'000);
+  EXPECT_FALSE(HasBeyond(1'750)) << "its only task";
+  model::TeamPolicy policy;
+  policy.teams["b"].guaranteed.cpu_millis = 3'000;
+  fair.SetPolicy(policy);
+  EXPECT_TRUE(HasBeyond(500)) << "the other is guaranteed all there is";
+}
+
+TEST_F(Squeezed, NoLongTaskStartsBesideItsShardsForAMinute) {
+  model::TeamPolicy policy;
+  policy.teams["b"].guaranteed.cpu_millis = 2'500;
+  fair.SetPolicy(policy);
+  fair.Hold(bob, {{3'000}, {3'000}, {}});  // beside tasks
+  EXPECT_TRUE(fair.MayStart(ann, kLongUs, 1'000)) << "nobody starves";
+  Starve(100, 1'100);
+  EXPECT_FALSE(fair.MayStart(ann, kLongUs, 1'000));
+  EXPECT_TRUE(fair.MayStart(ann, kLongUs - 1, 1'000));
+  fair.Advance(1'100 + kLendAfterMs - 1);
+  EXPECT_FALSE(fair.MayStart(ann, kLongUs, 1'000));
+  fair.Advance(1'100 + kLendAfterMs);
+  EXPECT_TRUE(fair.MayStart(ann, kLongUs, 1'000));
+}
+
+TEST_F(Squeezed, ATeamWithASmallShareHasOneTask) {
+  model::TeamPolicy policy;
+  policy.teams["b"].guaranteed.cpu_millis = 2'900;
+  fair.SetPolicy(policy);
+  fair.Hold(bob, {{3'000}, {3'000}, {}});
+  for (int core = 0; core < 3; ++core) {
+    fair.Release(ann, {1'000}, {0});
+    fair.RunOn(ann, -1, -1'000);
+  }
+  Starve(100, 1'100);
+  EXPECT_TRUE(fair.MayStart(ann, kLongUs, 1'000)) << "a tenth of a core is its share";
+  fair.Hold(ann, kCore);
+  fair.RunOn(ann, 1, 1'000);
+  EXPECT_FALSE(fair.MayStart(ann, kLongUs, 1'000));
+}
+
 /// Two teams with guarantees of 2 and 1 of 4 cores, and one without.
 struct Lending : testing::Test {
   Lending() {

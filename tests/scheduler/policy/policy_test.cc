@@ -33,6 +33,23 @@ TEST(Retry, BackOffDoublesUpToItsLimit) {
   EXPECT_EQ(BackOff(200, 500, 30'000), 30'000);
 }
 
+TEST(RunningCost, GoesOnAtThePaceOfTheLastReportAndNotForLong) {
+  RunningCost cost(1'000);
+  EXPECT_EQ(cost.By(5'000), 0) << "nothing is known of it";
+  cost.Report(2'000, 500'000);
+  EXPECT_EQ(cost.By(2'000), 500'000);
+  EXPECT_EQ(cost.By(2'100), 550'000);
+  EXPECT_EQ(cost.By(1'000), 500'000);
+  cost.Report(3'000, 1'500'000);
+  EXPECT_EQ(cost.By(3'500), 2'000'000) << "it has had the core alone since";
+  EXPECT_EQ(cost.By(60'000), 3'500'000);
+  cost.Report(4'000, 3'600'000'000);
+  EXPECT_EQ(cost.By(4'100), 3'606'400'000) << "no task has more than 64 cores";
+  cost.Report(4'000, 700'000);
+  EXPECT_EQ(cost.By(4'100), 3'600'000'000) << "less than before is no news";
+  EXPECT_EQ(RunningCost(1'000, 5'000).By(9'000), 5'000);
+}
+
 TEST(SoloDeaths, SigkillSaysLessThanACrash) {
   EXPECT_EQ(EndOf(SIGKILL), WorkerEnd::kKilled);
   for (const int status : {SIGSEGV, SIGABRT | 0x80, SIGBUS, SIGXCPU, 1 << 8, 0}) {

@@ -49,7 +49,7 @@ class ConfinedTasks : public testing::Test {
     context.signals = &signals;
     context.rights = PathRights{{At("allowed")}, {At("allowed")}};
     context.allowed = AllowedFoldersOf(context.rights, context.state_folder);
-    return RunLeasedTask(lease, context);
+    return RunLeasedTask(lease, context, WorkMeter());
   }
   static bool IsDenied(const protocol::TasksFinished::Item& item) {
     return absl::IsPermissionDenied(StatusOf(item.outcome));

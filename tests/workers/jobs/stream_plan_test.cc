@@ -164,13 +164,13 @@ TEST_F(StreamPlanTest, NamesNoPathWhereItsErrorTravels) {
     lease.payload = DumpJson(context_.payload);
     lease.manifest = DumpJson({{"images", {slide_.string(), dataset}}});
     TaskContext context = context_;
-    const auto planned = RunLeasedTask(lease, context);
+    const auto planned = RunLeasedTask(lease, context, WorkMeter());
     if (planned.outcome.code != 0) return TextOf(planned.outcome);
     lease.op = planned.spawned[0].op;
     lease.payload = planned.spawned[0].payload;
     TaskContext joining = context_;
     joining.inputs = {planned.result};
-    return TextOf(RunLeasedTask(lease, joining).outcome);
+    return TextOf(RunLeasedTask(lease, joining, WorkMeter()).outcome);
   };
   const std::string broken = travels(Dataset());
   EXPECT_NE(broken.find("image 1"), std::string::npos) << broken;

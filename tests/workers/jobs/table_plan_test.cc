@@ -283,13 +283,13 @@ TEST_F(TablePlanTest, NamesNoPathWhereItsErrorTravels) {
     lease.payload = DumpJson(context_.payload);
     lease.manifest = DumpJson(manifest);
     TaskContext context = context_;
-    const auto planned = RunLeasedTask(lease, context);
+    const auto planned = RunLeasedTask(lease, context, WorkMeter());
     if (planned.outcome.code != 0) return TextOf(planned.outcome);
     lease.op = planned.spawned[0].op;
     lease.payload = planned.spawned[0].payload;
     TaskContext joining = context_;
     joining.inputs = {planned.result};
-    return TextOf(RunLeasedTask(lease, joining).outcome);
+    return TextOf(RunLeasedTask(lease, joining, WorkMeter()).outcome);
   };
   const std::string changed = travels(Manifest({{"slides/Jane Doe.svs", kOtherHash}}));
   EXPECT_NE(changed.find("image 0"), std::string::npos) << changed;

@@ -93,6 +93,22 @@ TEST_F(RunnerTest, ReportsResultsAndFailures) {
   EXPECT_EQ(WaitFor(3).task, (TaskId{7, 3}));
 }
 
+TEST_F(RunnerTest, SaysWhatTheTaskThatRunsHasTaken) {
+  ASSERT_TRUE(runner_.Submit(Lease(1, R"({"spin_ms": 3600000})")).ok());
+  ASSERT_TRUE(runner_.Submit(Lease(2, "")).ok());
+  std::int64_t before = 0;
+  for (int rises = 0; rises < 3;) {
+    const std::int64_t taken = runner_.CpuUsOf({1, 1});
+    if (taken > before) ++rises;
+    before = taken;
+    EXPECT_EQ(runner_.CpuUsOf({1, 2}), 0) << "it waits behind the first";
+  }
+  runner_.Revoke({1, 1});
+  WaitFor(1);
+  WaitFor(2);
+  EXPECT_EQ(runner_.CpuUsOf({1, 1}), 0);
+}
+
 TEST_F(RunnerTest, RefusesALeaseItHolds) {
   ASSERT_TRUE(runner_.Submit(Lease(1, R"({"spin_ms": 3600000})")).ok());
   EXPECT_EQ(runner_.Submit(Lease(1, "")).code(), absl::StatusCode::kInvalidArgument);
