@@ -313,7 +313,7 @@ bool BatchDispatch::IsWanted(Worker& worker, AccountId account) {
 bool BatchDispatch::MayStart(const Worker& worker, AccountId account, const Task& task,
                              std::int64_t estimate_us) const {
   return fair_.MayStart(account, task.returned ? kUnendingUs : estimate_us,
-                        worker.holders.ClaimOf(account, task.spec.resources).more[kCores]);
+                        worker.holders.MoreForTasks(account, task.spec.resources));
 }
 
 /// A task of a group that the worker or its node has worked on, when one is near the head.

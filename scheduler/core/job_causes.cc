@@ -156,8 +156,8 @@ JobCauses::Found JobCauses::OfShare(const Job& job, const Resources& need,
   if (Found found = OfRules(job, need, workers); found.has_value()) return found;
   for (const Worker* worker : workers) {
     if (!worker->holders.Admits(job.account, need, fair_)) continue;
-    const Amounts more = worker->holders.ClaimOf(job.account, need).more;
-    if (fair_.MayStart(job.account, kLongTaskUs, more[kCores])) return std::nullopt;
+    const std::uint32_t more_millis = worker->holders.MoreForTasks(job.account, need);
+    if (fair_.MayStart(job.account, kLongTaskUs, more_millis)) return std::nullopt;
   }
   if (job.tasks_returned != 0) return Reclaimed(job);
   return Cause{"share",

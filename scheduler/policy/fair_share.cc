@@ -368,17 +368,16 @@ double FairShare::ShareMillis(const Team& team, const Sums& sums) const {
 bool FairShare::MayStart(AccountId id, std::int64_t estimate_us, std::uint64_t more_millis) const {
   if (estimate_us <= policy_.lend_max_ms * std::int64_t{1000}) return true;
   const Sums sums = WithWork();
-  const auto could_hold = [&](const Team& team, std::uint64_t more) {
-    return static_cast<double>(team.held[kCores] + more) <= ShareMillis(team, sums);
-  };
   const Team& own = teams_[accounts_[id].team];
-  if (could_hold(own, more_millis)) return true;
-  // Beside shards, which it shares its cores with.
-  const auto halves = static_cast<double>(own.runs_on_millis) + static_cast<double>(more_millis);
-  const bool squeezes = IsBeyond(own, own.runs_on + 1, halves / 2, sums);
+  const int runs_on = own.runs_on + (more_millis == 0 ? 0 : 1);
+  const double millis = static_cast<double>(own.runs_on_millis) + static_cast<double>(more_millis);
+  if (!Exceeds(own, runs_on, millis, sums)) return true;
+  // Beside shards it has half of each core.
+  const bool squeezes = Exceeds(own, runs_on, (millis - kHalfCoreMillis) / 2, sums);
   return std::none_of(teams_.begin(), teams_.end(), [&](const Team& team) {
     return &team != &own && team.HadWork(advanced_at_) &&
-           (could_hold(team, 1000) || (squeezes && WouldSqueeze(team, more_millis, sums)));
+           (static_cast<double>(team.held[kCores] + 1000) <= ShareMillis(team, sums) ||
+            (squeezes && WouldSqueeze(team, more_millis, sums)));
   });
 }
 
@@ -418,7 +417,7 @@ void FairShare::RunOn(AccountId id, int more_workers, std::int64_t more_millis) 
 
 bool FairShare::HoldsLent(AccountId id) const {
   const Team& team = teams_[accounts_[id].team];
-  return static_cast<double>(team.held[kCores]) > ShareMillis(team, WithWork());
+  return Exceeds(team, team.runs_on, static_cast<double>(team.runs_on_millis), WithWork());
 }
 
 bool FairShare::IsOwed(AccountId id) const {

@@ -126,12 +126,13 @@ class FairShare {
   bool KeepsAny() const { return !keepers_.empty(); }
   /// Whether another team is kept from a core that the first one holds of what it does not lend.
   std::optional<Refusal> Keeps(AccountId holder, AccountId other) const;
-  /// Whether work of that estimate may start on so many more cores: of the team's own share, or
-  /// lent for no longer than lend_max, or for any time when nobody could want them. A team could
-  /// want a core of its share when it had work less than kLendAfterMs ago. Costs O(teams) for long
-  /// work.
+  /// Whether a task of that estimate may start on so many more cores: of the share of the team,
+  /// whose shards do not count, or lent for no longer than lend_max, or for any time when nobody
+  /// could want them. A team could want a core of its share when it had work less than kLendAfterMs
+  /// ago. Costs O(teams) for long tasks.
   bool MayStart(AccountId id, std::int64_t estimate_us, std::uint64_t more_millis) const;
-  /// Whether the account's team holds more than its share. Costs O(teams), as the next.
+  /// Whether the tasks of the account's team run on more than its share. Costs O(teams), as the
+  /// next.
   bool HoldsLent(AccountId id) const;
   /// Whether it has work queued, and is a core below its share.
   bool IsOwed(AccountId id) const;
@@ -142,11 +143,11 @@ class FairShare {
   /// Whether one of the team has, and the team has so much less than its share: of a core that a
   /// task and shards use it has a part.
   bool IsSqueezed(std::uint32_t team, std::uint64_t has_millis) const;
-  /// Whether the team has so much more than its share that it keeps it, to a quarter of a core,
-  /// without the half of one.
+  /// Whether the team keeps its share, to a quarter of a core, without the half that a task has
+  /// beside shards.
   bool HasBeyond(std::uint32_t team, std::uint64_t has_millis) const {
-    return IsBeyond(teams_[team], teams_[team].runs_on, static_cast<double>(has_millis),
-                    WithWork());
+    const double least = static_cast<double>(has_millis) - kHalfCoreMillis / 2;
+    return Exceeds(teams_[team], teams_[team].runs_on, least, WithWork());
   }
   TimeMs reclaim_after_ms() const { return policy_.reclaim_after_ms; }
   void Hold(AccountId id, const Claim& claim);
@@ -256,10 +257,11 @@ class FairShare {
     double weights = 0, guaranteed_millis = 0;
   };
   Sums WithWork() const;
-  /// The only worker that runs tasks of a team with any share is never too much.
-  bool IsBeyond(const Team& team, int runs_on, double has_millis, const Sums& sums) const {
+  /// Whether so much is more than its share. The only worker that runs tasks of a team with any
+  /// share is never too much.
+  bool Exceeds(const Team& team, int runs_on, double millis, const Sums& sums) const {
     const double share = ShareMillis(team, sums);
-    return (runs_on > 1 || share < 1) && has_millis >= share + kHalfCoreMillis / 2;
+    return (runs_on > 1 || share < 1) && millis > share;
   }
   /// Whether its trainers starved lately, and would have less than its share beside tasks of others
   /// on so many more cores.

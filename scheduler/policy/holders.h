@@ -33,6 +33,12 @@ class Holders {
     claim.used = Beyond(claim.need, Used());
     return claim;
   }
+  /// Cores, in thousandths, on which tasks of the account would run in addition.
+  std::uint32_t MoreForTasks(AccountId account, const Resources& need) const {
+    const auto entry = Find(account);
+    const std::uint32_t has = entry == entries_.end() ? 0 : entry->tasks_millis;
+    return need.cpu_millis - std::min(need.cpu_millis, has);
+  }
   /// The rule that forbids the account such work here.
   std::optional<FairShare::Refusal> Forbids(AccountId account, const Resources& need,
                                             const FairShare& fair) const {

@@ -364,17 +364,46 @@ TEST(FairShare, LongWorkStartsOnLentCoresOnlyWhenNobodyCouldWantThem) {
   const AccountId ann = fair.Of("a", "ann"), bob = fair.Of("b", "bob");
   fair.Hold(ann, kCore);
   fair.Hold(ann, kCore);
+  fair.RunOn(ann, 2, 2'000);
   EXPECT_TRUE(fair.MayStart(ann, kLongUs, 1'000)) << "the other never had any work";
   fair.Enqueue(bob);
   EXPECT_FALSE(fair.MayStart(ann, kLongUs, 1'000));
   EXPECT_TRUE(fair.MayStart(ann, kLongUs - 1, 1'000));
   EXPECT_TRUE(fair.MayStart(ann, kLongUs, 0)) << "on cores that it has";
   EXPECT_TRUE(fair.MayStart(bob, kLongUs, 1'000)) << "of its own share";
+  fair.Hold(bob, kCore);
+  fair.Hold(bob, kCore);
+  fair.Hold(bob, kCore);
+  EXPECT_TRUE(fair.MayStart(bob, kLongUs, 1'000)) << "three cores make shards, none runs a task";
+  fair.Release(bob, {3'000}, {3'000});
   fair.Dequeue(bob);
   fair.Advance(kLendAfterMs - 1);
   EXPECT_FALSE(fair.MayStart(ann, kLongUs, 1'000));
   fair.Advance(kLendAfterMs);
   EXPECT_TRUE(fair.MayStart(ann, kLongUs, 1'000));
+}
+
+TEST(FairShare, ATeamWithLessThanACoreHasOneTask) {
+  FairShare fair;
+  fair.SetCapacity({2'000, 0, 0});
+  model::TeamPolicy policy;
+  policy.teams["a"];
+  policy.teams["b"].weight_millis = 3'000;
+  fair.SetPolicy(policy);
+  const AccountId ann = fair.Of("a", "ann"), bob = fair.Of("b", "bob");
+  fair.Enqueue(ann);
+  fair.Enqueue(bob);
+  constexpr std::int64_t kLongUs = 1'000'001;
+  EXPECT_TRUE(fair.MayStart(ann, kLongUs, 1'000)) << "half a core is its share";
+  fair.RunOn(ann, 1, 1'000);
+  EXPECT_FALSE(fair.HoldsLent(ann));
+  EXPECT_FALSE(fair.MayStart(ann, kLongUs, 1'000));
+  fair.RunOn(ann, 1, 1'000);
+  EXPECT_TRUE(fair.HoldsLent(ann));
+  policy.teams["b"].guaranteed.cpu_millis = 2'000;
+  fair.SetPolicy(policy);
+  fair.RunOn(ann, -1, -1'000);
+  EXPECT_TRUE(fair.HoldsLent(ann)) << "it has no share";
 }
 
 /// A team whose tasks run on all of three cores, and one whose trainer waits for each batch.
@@ -420,10 +449,10 @@ TEST_F(Squeezed, ATeamThatStarvesForASecondHasLessThanItsShare) {
 }
 
 TEST_F(Squeezed, TheOtherKeepsItsShareToAQuarterOfACore) {
-  EXPECT_TRUE(HasBeyond(1'750));
-  EXPECT_FALSE(HasBeyond(1'749));
+  EXPECT_TRUE(HasBeyond(1'751));
+  EXPECT_FALSE(HasBeyond(1'750));
   fair.RunOn(ann, -2, -2'000);
-  EXPECT_FALSE(HasBeyond(1'750)) << "its only task";
+  EXPECT_FALSE(HasBeyond(1'751)) << "its only task";
   model::TeamPolicy policy;
   policy.teams["b"].guaranteed.cpu_millis = 3'000;
   fair.SetPolicy(policy);
