@@ -292,6 +292,9 @@ ReadyQueue::Lane* BatchDispatch::BestOf(Worker& worker, AccountId account, const
 
 bool BatchDispatch::IsWanted(Worker& worker, AccountId account) {
   if (ready_.empty() || !worker_table_.MayTakeMore(worker.id)) return false;
+  const TimeMs busy_ms = event_.now - worker.work.busy_since;
+  // No task starts behind one that runs for long, whatever else the worker makes.
+  if (worker.work.tasks != 0 && busy_ms >= fair_.lend_max_ms()) return false;
   std::vector<AccountId> behind;  // looking at their tasks may change the order
   std::size_t looked_at = 0;
   fair_.AnyInOrder([&](AccountId one) {
@@ -300,7 +303,7 @@ bool BatchDispatch::IsWanted(Worker& worker, AccountId account) {
     return ++looked_at == kMostLookedAt;
   });
   // Streams go before batch jobs of the same user, and neither starves the other.
-  const bool overdue = event_.now - worker.work.busy_since >= kOwnTaskMs;
+  const bool overdue = busy_ms >= kOwnTaskMs;
   if (worker.work.tasks == 0 && overdue && fair_.TasksAreBehind(account)) behind.push_back(account);
   return std::any_of(behind.begin(), behind.end(), [&](AccountId one) {
     const ReadyQueue::Lane* lane = BestOf(worker, one);

@@ -372,11 +372,13 @@ bool FairShare::MayStart(AccountId id, std::int64_t estimate_us, std::uint64_t m
   const int runs_on = own.runs_on + (more_millis == 0 ? 0 : 1);
   const double millis = static_cast<double>(own.runs_on_millis) + static_cast<double>(more_millis);
   if (!Exceeds(own, runs_on, millis, sums)) return true;
+  // A team that has less than a core of its own takes turns with tasks that end in time.
+  const bool goes_back = estimate_us >= policy_.reclaim_after_ms * std::int64_t{1000};
   // Beside shards it has half of each core.
   const bool squeezes = Exceeds(own, runs_on, (millis - kHalfCoreMillis) / 2, sums);
   return std::none_of(teams_.begin(), teams_.end(), [&](const Team& team) {
     return &team != &own && team.HadWork(advanced_at_) &&
-           (static_cast<double>(team.held[kCores] + 1000) <= ShareMillis(team, sums) ||
+           ((goes_back ? CouldHold(team, sums) : CouldHoldMore(team, sums)) ||
             (squeezes && WouldSqueeze(team, more_millis, sums)));
   });
 }
@@ -422,8 +424,7 @@ bool FairShare::HoldsLent(AccountId id) const {
 
 bool FairShare::IsOwed(AccountId id) const {
   const Team& team = teams_[accounts_[id].team];
-  return !team.places[0].order.empty() &&
-         static_cast<double>(team.held[kCores] + 1000) <= ShareMillis(team, WithWork());
+  return !team.places[0].order.empty() && CouldHold(team, WithWork());
 }
 
 void FairShare::Hold(AccountId id, const Claim& claim) {

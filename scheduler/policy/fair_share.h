@@ -150,6 +150,7 @@ class FairShare {
     return Exceeds(teams_[team], teams_[team].runs_on, least, WithWork());
   }
   TimeMs reclaim_after_ms() const { return policy_.reclaim_after_ms; }
+  TimeMs lend_max_ms() const { return policy_.lend_max_ms; }
   void Hold(AccountId id, const Claim& claim);
   /// Its tasks run on workers more, or fewer, or on more of their cores.
   void RunOn(AccountId id, int more_workers, std::int64_t more_millis);
@@ -262,6 +263,14 @@ class FairShare {
   bool Exceeds(const Team& team, int runs_on, double millis, const Sums& sums) const {
     const double share = ShareMillis(team, sums);
     return (runs_on > 1 || share < 1) && millis > share;
+  }
+  /// Whether one more core is of its share.
+  bool CouldHoldMore(const Team& team, const Sums& sums) const {
+    return static_cast<double>(team.held[kCores] + 1000) <= ShareMillis(team, sums);
+  }
+  /// The same where the first core is of any share.
+  bool CouldHold(const Team& team, const Sums& sums) const {
+    return team.held[kCores] == 0 ? ShareMillis(team, sums) >= 1 : CouldHoldMore(team, sums);
   }
   /// Whether its trainers starved lately, and would have less than its share beside tasks of others
   /// on so many more cores.

@@ -82,8 +82,8 @@ class LendRun {
     kept_millis_ = owner.guaranteed.cpu_millis * (100 - owner.lend_percent) / 100;
     lent_ = (cores_ * 1000 - kept_millis_) / 1000;
     const std::uint64_t weights = policy_.teams["borrower"].weight_millis + owner.weight_millis;
-    owed_ = std::max<std::size_t>(cores_ * owner.weight_millis / weights,
-                                  owner.guaranteed.cpu_millis / 1000);
+    owed_ = std::max<std::size_t>({cores_ * owner.weight_millis / weights,
+                                   owner.guaranteed.cpu_millis / 1000, 1});  // one of any share
   }
   void Tell(PeerId peer, Body body) { scheduler_.Tell(peer, std::move(body), ++request_, now_); }
   void StartCluster() {

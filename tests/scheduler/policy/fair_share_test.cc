@@ -398,6 +398,9 @@ TEST(FairShare, ATeamWithLessThanACoreHasOneTask) {
   fair.RunOn(ann, 1, 1'000);
   EXPECT_FALSE(fair.HoldsLent(ann));
   EXPECT_FALSE(fair.MayStart(ann, kLongUs, 1'000));
+  EXPECT_TRUE(fair.IsOwed(ann)) << "it holds none";
+  fair.Hold(ann, kCore);
+  EXPECT_FALSE(fair.IsOwed(ann));
   fair.RunOn(ann, 1, 1'000);
   EXPECT_TRUE(fair.HoldsLent(ann));
   policy.teams["b"].guaranteed.cpu_millis = 2'000;
