@@ -58,15 +58,17 @@ void TeamHandler::MoveJobs() {
   }
 }
 
-std::uint64_t TeamHandler::WaitingMillis(const Job& job) const {
+std::uint64_t TeamHandler::WaitingMillis(const Job& job, std::uint64_t up_millis) const {
   std::uint64_t waiting = job.IsStream() ? 0 : job.OpenTasks() - job.tasks_running;
   if (const Stream* stream = streams_.Find(job.id); stream != nullptr) {
     for (const auto& [rank, trainer] : stream->trainers) waiting += trainer.pending.size();
   }
-  return std::min(waiting * 1000, worker_table_.Up()[kCores]);
+  return std::min(waiting * 1000, up_millis);
 }
 
-protocol::TeamsDescribed TeamHandler::Describe(const PeerIdentity& identity) const {
+protocol::TeamsDescribed TeamHandler::Describe(const PeerIdentity& identity) {
+  const Amounts up = worker_table_.Up();
+  fair_.SetCapacity(up);  // a node may have come since the last tick
   const bool all = identity.role == Role::kOperator;
   const AppliedTeams& applied = barrier_.table().teams();
   const std::string own = ShownTeam(applied.at == 0 ? "" : identity.team);
@@ -86,7 +88,7 @@ protocol::TeamsDescribed TeamHandler::Describe(const PeerIdentity& identity) con
     for (const std::string& user : {std::string(), job.submitter}) {
       Open& sum = open[{ShownTeam(job.team), user}];
       ++sum.jobs;
-      sum.waiting_millis += WaitingMillis(job);
+      sum.waiting_millis += WaitingMillis(job, up[kCores]);
     }
   }
   for (const FairShare::Standing& one : fair_.Standings()) {

@@ -29,7 +29,7 @@ class TeamHandler {
   void On(const Request& request, protocol::DescribeTeams&&) {
     barrier_.Answer(request, Describe(*request.identity));
   }
-  protocol::TeamsDescribed Describe(const PeerIdentity& identity) const;
+  protocol::TeamsDescribed Describe(const PeerIdentity& identity);
 
   /// Whether holders and charges agree with the leases, and later leases with the caps. Slow: for
   /// tests and the simulator.
@@ -42,7 +42,7 @@ class TeamHandler {
   /// Jobs are charged to the team that they are in now.
   void MoveJobs();
   /// Cores that the job could use in addition, in thousandths.
-  std::uint64_t WaitingMillis(const Job& job) const;
+  std::uint64_t WaitingMillis(const Job& job, std::uint64_t up_millis) const;
 
   JournalBarrier& barrier_;
   FairShare& fair_;
