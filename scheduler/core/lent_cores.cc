@@ -1,6 +1,7 @@
 // Tasks that run for long: what they are charged meanwhile, and when they leave lent cores.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -89,14 +90,18 @@ const Lease* BatchDispatch::LeaseForShards(const std::vector<const Lease*>& runn
       if (entry.shards != 0) has[fair_.TeamIdOf(entry.account)] += part;
     }
   }
+  std::set<std::uint32_t> beyond, squeezed;
+  for (const auto& [team, millis] : has) {
+    if (fair_.HasBeyond(team, millis)) beyond.insert(team);
+    if (fair_.IsSqueezed(team, millis)) squeezed.insert(team);
+  }
+  const auto is_squeezed = [&](const Holders::Entry& entry) {
+    return entry.shards != 0 && squeezed.count(fair_.TeamIdOf(entry.account)) != 0;
+  };
   const auto wanted = std::find_if(running.begin(), running.end(), [&](const Lease* lease) {
     const auto& holders = worker_table_.at(lease->worker).holders.entries();
-    const std::uint32_t borrower = fair_.TeamIdOf(lease->account);
-    return fair_.HasBeyond(borrower, has[borrower]) &&
-           std::any_of(holders.begin(), holders.end(), [&](const Holders::Entry& entry) {
-             const std::uint32_t owner = fair_.TeamIdOf(entry.account);
-             return entry.shards != 0 && owner != borrower && fair_.IsSqueezed(owner, has[owner]);
-           });
+    return beyond.count(fair_.TeamIdOf(lease->account)) != 0 &&
+           std::any_of(holders.begin(), holders.end(), is_squeezed);
   });
   return wanted == running.end() ? nullptr : *wanted;
 }

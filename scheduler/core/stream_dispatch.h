@@ -54,7 +54,7 @@ class StreamDispatch {
   /// Names the processes that must return, or end, before the stream continues; empty when none can
   /// be named.
   std::string WaitsFor(const Stream& stream) const;
-  /// Whether a trainer waits for a batch is what its team's share may be judged by.
+  /// Counts the stall. A team whose trainer waits may have less than its share.
   void TickStall(Stream& stream) {
     if (stream.LookForStall(event_.now)) fair_.Starve(stream.account);
   }
