@@ -27,7 +27,7 @@ constexpr std::uint64_t kFormerlyFailing[] = {
 
 constexpr std::uint64_t kFormerlyFailingMaps[] = {17215, 27211};
 constexpr std::uint64_t kFormerlyFailingCosts[] = {659, 9000027};
-constexpr std::uint64_t kFormerlyFailingShares[] = {5161, 5401, 5744};
+constexpr std::uint64_t kFormerlyFailingShares[] = {5161, 5401, 5744, 223, 373, 631, 812};
 
 void RunAndReport(std::uint64_t seed, bool large, Coverage& coverage) {
   RunOptions options;

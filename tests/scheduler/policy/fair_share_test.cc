@@ -399,6 +399,10 @@ TEST(FairShare, ATeamWithLessThanACoreHasOneTask) {
   EXPECT_FALSE(fair.HoldsLent(ann));
   EXPECT_FALSE(fair.MayStart(ann, kLongUs, 1'000));
   EXPECT_TRUE(fair.IsOwed(ann)) << "it holds none";
+  fair.RunOn(bob, 1, 1'000);
+  constexpr std::int64_t kReclaimUs = 30'000'000;
+  EXPECT_TRUE(fair.MayStart(bob, kReclaimUs - 1, 1'000)) << "it ends before it is handed back";
+  EXPECT_FALSE(fair.MayStart(bob, kReclaimUs, 1'000));
   fair.Hold(ann, kCore);
   EXPECT_FALSE(fair.IsOwed(ann));
   fair.RunOn(ann, 1, 1'000);
