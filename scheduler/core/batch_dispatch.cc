@@ -501,7 +501,7 @@ void BatchDispatch::Tick() {
     delayed_.erase(delayed_.begin());
     Enqueue(id);
   }
-  ChargeRunning();
+  FollowRunning();
   if (!ready_.empty() || fair_.AnyStarves()) HandBack();
   look_at_all_ = look_at_all_ || !ready_.empty() || !planning_.empty() || !solo_.empty();
 }

@@ -131,7 +131,8 @@ class BatchDispatch {
                              const std::vector<AccountId>& owed);
   const Lease* LeaseForShards(const std::vector<const Lease*>& running);
   /// Charges tasks that have run for a while, until the next tick.
-  void ChargeRunning();
+  void FollowRunning();
+  void FreeThoseBehind(Lease& lease);
   const Lease* RunningOn(const Worker& worker) const;
   /// Gives tasks of one lane to the workers that are open for it.
   void DispatchLane(bool planning, const std::vector<WorkerId>& freed);

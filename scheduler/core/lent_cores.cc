@@ -23,15 +23,28 @@ void BatchDispatch::Renew(Worker& worker, Lease& lease, std::int64_t cpu_us) {
   lease.running = RunningCost(event_.now, bounded_us);
 }
 
-void BatchDispatch::ChargeRunning() {
+void BatchDispatch::FollowRunning() {
   std::erase_if(running_, [&](const LeaseNumber& number) {
     Lease* const lease = book_.Find(number);
     if (lease == nullptr) return true;
+    FreeThoseBehind(*lease);
     fair_.Refund(lease->account, std::exchange(lease->estimate_us, 0));
     const std::int64_t cost_us = lease->running.By(event_.now + kChargeAheadMs);
     fair_.Charge(lease->account, cost_us - std::exchange(lease->charged_us, cost_us));
     return false;
   });
+}
+
+/// Tasks that were given to its worker in advance, as it was thought to be short, go elsewhere.
+void BatchDispatch::FreeThoseBehind(Lease& lease) {
+  Worker& worker = worker_table_.at(lease.worker);
+  const TimeMs ran_ms = event_.now - std::max(lease.granted_at, worker.work.busy_since);
+  if (ran_ms < fair_.lend_max_ms()) return;
+  const std::int64_t more_us = std::max<std::int64_t>(ran_ms * 1000 - lease.queued_us, 0);
+  lease.queued_us += more_us;
+  worker.work.queued_us += more_us;
+  if (worker.work.tasks > 1) return TakeBackUnstarted(worker, 0);
+  if (worker_table_.IsOpenForTasks(worker.id)) worker_table_.Reassign(worker);
 }
 
 /// One at a time, so that no more is handed back than its owner takes: of those that ran for

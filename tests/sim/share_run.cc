@@ -450,7 +450,9 @@ class ShareRun {
       User& user = UserOf(lease.task.job);
       const bool made = lease.op == "part";
       const std::int64_t cost = made ? user.task_us : kTickUs;
-      maker.tasks.push_back({&user, cost, cost, lease, {}});
+      // Workers plan on a thread of their own.
+      const auto at = lease.planning ? maker.tasks.begin() : maker.tasks.end();
+      maker.tasks.insert(at, {&user, cost, cost, lease, {}});
     }
     for (const ShardLease& lease : granted.shards) {
       User& user = UserOf(lease.stream);

@@ -43,6 +43,30 @@ TEST_F(Leased, LivesWhileItsProgressMoves) {
   EXPECT_EQ(rig.core().gauges().leases_expired, 0u);
 }
 
+TEST_F(Leased, TasksBehindOneThatTakesLongerThanThoughtGoElsewhere) {
+  const std::vector<PeerId> alive = {CoreRig::kAgent, CoreRig::kWorker0, CoreRig::kWorker0 + 1};
+  protocol::TaskSpec part;
+  part.op = "part";
+  rig.Finish(CoreRig::kWorker0, lease, {part});
+  rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {part, part, part});
+  const auto held = rig.Granted();
+  ASSERT_EQ(held.size(), 3u) << "its op is measured: tasks queue at the worker";
+  rig.AddWorker(1);
+  rig.Pass(500, alive);
+  protocol::RenewLeases renewal;
+  renewal.items = {{held[0].lease, 1, 400'000}, {held[1].lease, 1}, {held[2].lease, 1}};
+  rig.Tell(CoreRig::kWorker0, renewal);
+  rig.Pass(200, alive);
+  EXPECT_EQ(rig.Find<protocol::LeasesRevoked>(), nullptr) << "not for long yet";
+  rig.Pass(500, alive);
+  ASSERT_NE(rig.FindFor<protocol::LeasesRevoked>(CoreRig::kWorker0), nullptr);
+  EXPECT_EQ(rig.Find<protocol::LeasesRevoked>()->leases,
+            (std::vector<LeaseNumber>{held[1].lease, held[2].lease}));
+  EXPECT_NE(rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0 + 1), nullptr);
+  rig.Pass(1'000, alive);
+  EXPECT_EQ(rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0), nullptr);
+}
+
 TEST_F(Leased, RenewalWithoutProgressDoesNotHelp) {
   for (int i = 0; i < 3; ++i) {
     rig.Pass(4'000);
