@@ -294,7 +294,7 @@ bool BatchDispatch::IsWanted(Worker& worker, AccountId account) {
   if (ready_.empty() || !worker_table_.MayTakeMore(worker.id)) return false;
   const TimeMs busy_ms = event_.now - worker.work.busy_since;
   // No task starts behind one that runs for long, whatever else the worker makes.
-  if (worker.work.tasks != 0 && busy_ms >= fair_.lend_max_ms()) return false;
+  if (worker.work.tasks != 0 && busy_ms >= kLongRunMs) return false;
   std::vector<AccountId> behind;  // looking at their tasks may change the order
   std::size_t looked_at = 0;
   fair_.AnyInOrder([&](AccountId one) {
@@ -502,7 +502,7 @@ void BatchDispatch::Tick() {
     Enqueue(id);
   }
   FollowRunning();
-  if (!ready_.empty() || fair_.AnyStarves()) HandBack();
+  if (!ready_.empty() || fair_.AnyStalls()) HandBack();
   look_at_all_ = look_at_all_ || !ready_.empty() || !planning_.empty() || !solo_.empty();
 }
 

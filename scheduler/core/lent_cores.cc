@@ -39,7 +39,7 @@ void BatchDispatch::FollowRunning() {
 void BatchDispatch::FreeThoseBehind(Lease& lease) {
   Worker& worker = worker_table_.at(lease.worker);
   const TimeMs ran_ms = event_.now - std::max(lease.granted_at, worker.work.busy_since);
-  if (ran_ms < fair_.lend_max_ms()) return;
+  if (ran_ms < kLongRunMs) return;
   const std::int64_t more_us = std::max<std::int64_t>(ran_ms * 1000 - lease.queued_us, 0);
   lease.queued_us += more_us;
   worker.work.queued_us += more_us;
@@ -57,7 +57,7 @@ void BatchDispatch::HandBack() {
     if (fair_.IsOwed(one) || fair_.IsShort(one)) owed.push_back(one);
     return owed.size() == kMostLookedAt;
   });
-  if (owed.empty() && !fair_.AnyStarves()) return;
+  if (owed.empty() && !fair_.AnyStalls()) return;
   std::vector<const Lease*> running;
   oldest_running_ = event_.now;
   for (const Worker& worker : worker_table_.workers()) {
@@ -91,7 +91,7 @@ const Lease* BatchDispatch::LeaseForTasks(const std::vector<const Lease*>& runni
 
 /// On a core that it shares with the shards of a team that has less than its share by such cores.
 const Lease* BatchDispatch::LeaseForShards(const std::vector<const Lease*>& running) {
-  if (running.empty() || !fair_.AnyStarves()) return nullptr;
+  if (running.empty() || !fair_.AnyStalls()) return nullptr;
   std::map<std::uint32_t, std::uint64_t> has;  // thousandths of cores, by team
   for (const Worker& worker : worker_table_.workers()) {
     const Lease* const task = RunningOn(worker);

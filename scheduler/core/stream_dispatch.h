@@ -56,7 +56,7 @@ class StreamDispatch {
   std::string WaitsFor(const Stream& stream) const;
   /// Counts the stall. A team whose trainer waits may have less than its share.
   void TickStall(Stream& stream) {
-    if (stream.LookForStall(event_.now)) fair_.Starve(stream.account);
+    if (stream.LookForStall(event_.now)) fair_.Stall(stream.account);
   }
   /// Why the stream has waited too long for workers that do not exist; nothing while it has not.
   std::optional<Status> TickStarved(Stream& stream);

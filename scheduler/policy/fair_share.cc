@@ -385,28 +385,28 @@ bool FairShare::MayStart(AccountId id, std::int64_t estimate_us, std::uint64_t m
 
 /// A core that a task and shards share is half a core for shards.
 bool FairShare::WouldSqueeze(const Team& team, std::uint64_t more_millis, const Sums& sums) const {
-  if (advanced_at_ - team.starved_at >= kLendAfterMs) return false;
+  if (advanced_at_ - team.stalled_at >= kLendAfterMs) return false;
   const auto others =
       static_cast<double>(run_on_millis_ - team.runs_on_millis) + static_cast<double>(more_millis);
   return static_cast<double>(capacity_[kCores]) - others / 2 + kFewMillis <=
          ShareMillis(team, sums);
 }
 
-void FairShare::Starve(AccountId id) {
+void FairShare::Stall(AccountId id) {
   Team& team = teams_[accounts_[id].team];
   if (team.WaitIsOver(advanced_at_)) team.waits_since = advanced_at_;
   team.waits_at = advanced_at_;
-  if (advanced_at_ - team.waits_since >= kStarvesAfterMs) team.starved_at = advanced_at_;
+  if (advanced_at_ - team.waits_since >= kStalledAfterMs) team.stalled_at = advanced_at_;
 }
 
-bool FairShare::AnyStarves() const {
+bool FairShare::AnyStalls() const {
   return std::any_of(teams_.begin(), teams_.end(),
-                     [&](const Team& team) { return team.Starves(advanced_at_); });
+                     [&](const Team& team) { return team.Stalls(advanced_at_); });
 }
 
 bool FairShare::IsSqueezed(std::uint32_t id, std::uint64_t has_millis) const {
   const Team& team = teams_[id];
-  return team.Starves(advanced_at_) &&
+  return team.Stalls(advanced_at_) &&
          static_cast<double>(has_millis + kFewMillis) <= ShareMillis(team, WithWork());
 }
 

@@ -134,12 +134,12 @@ class FairShare {
   /// Whether the tasks of the account's team run on more than its share. Costs O(teams), as the
   /// next.
   bool HoldsLent(AccountId id) const;
-  /// Whether it has work queued, and is a core below its share.
+  /// Whether it has work queued, and is a core below its share, or has none of a share.
   bool IsOwed(AccountId id) const;
   /// A trainer of the account waits for a batch now.
-  void Starve(AccountId id);
-  /// Whether a trainer of any team has waited for each batch for kStarvesAfterMs.
-  bool AnyStarves() const;
+  void Stall(AccountId id);
+  /// Whether a trainer of any team has waited for each batch for kStalledAfterMs.
+  bool AnyStalls() const;
   /// Whether one of the team has, and the team has so much less than its share: of a core that a
   /// task and shards use it has a part.
   bool IsSqueezed(std::uint32_t team, std::uint64_t has_millis) const;
@@ -150,7 +150,6 @@ class FairShare {
     return Exceeds(teams_[team], teams_[team].runs_on, least, WithWork());
   }
   TimeMs reclaim_after_ms() const { return policy_.reclaim_after_ms; }
-  TimeMs lend_max_ms() const { return policy_.lend_max_ms; }
   void Hold(AccountId id, const Claim& claim);
   /// Its tasks run on workers more, or fewer, or on more of their cores.
   void RunOn(AccountId id, int more_workers, std::int64_t more_millis);
@@ -227,13 +226,13 @@ class FairShare {
     int runs_on = 0;                  ///< workers that have tasks of it
     std::int64_t runs_on_millis = 0;  ///< their cores
     /// A trainer of it waits for each batch: since then, as was seen last then, and for
-    /// kStarvesAfterMs last then.
-    TimeMs waits_since = 0, waits_at = kLongAgo, starved_at = kLongAgo;
+    /// kStalledAfterMs last then.
+    TimeMs waits_since = 0, waits_at = kLongAgo, stalled_at = kLongAgo;
     std::optional<ReclaimWait> reclaim;
     std::uint64_t reclaims = 0;
 
-    bool Starves(TimeMs now) const { return starved_at == waits_at && !WaitIsOver(now); }
-    bool WaitIsOver(TimeMs now) const { return now - waits_at > kStarvesAfterMs / 4; }
+    bool Stalls(TimeMs now) const { return stalled_at == waits_at && !WaitIsOver(now); }
+    bool WaitIsOver(TimeMs now) const { return now - waits_at > kStalledAfterMs / 4; }
     bool HadWork(TimeMs now) const {
       return queued != 0 || held[kCores] != 0 || now - wanted_at < kLendAfterMs;
     }
@@ -272,7 +271,7 @@ class FairShare {
   bool CouldHold(const Team& team, const Sums& sums) const {
     return team.held[kCores] == 0 ? ShareMillis(team, sums) >= 1 : CouldHoldMore(team, sums);
   }
-  /// Whether its trainers starved lately, and would have less than its share beside tasks of others
+  /// Whether its trainers stalled lately, and would have less than its share beside tasks of others
   /// on so many more cores.
   bool WouldSqueeze(const Team& team, std::uint64_t more_millis, const Sums& sums) const;
   /// By its weight, of what others' guarantees leave; at least its own guarantee.

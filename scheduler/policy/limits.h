@@ -97,9 +97,11 @@ inline constexpr double kFairWindowUs = 50'000;  ///< lead of an account that st
 inline constexpr double kFairLagUs = 200'000;    ///< most to catch up for one that was idle
 inline constexpr double kBusyLagUs = 2'000'000;  ///< for one that had work, and got no room for it
 inline constexpr double kCreditUs = 1'000'000;   ///< time for which a guarantee earns in advance
+/// A task that has run for so long may run for much longer: nothing waits behind it.
+inline constexpr std::int64_t kLongRunMs = 1'000;
 inline constexpr std::int64_t kChargeAheadMs = 100;  ///< a running task, until the next tick
 /// A trainer that waited for each batch for so long has less than it takes.
-inline constexpr std::int64_t kStarvesAfterMs = 1'000;
+inline constexpr std::int64_t kStalledAfterMs = 1'000;
 inline constexpr std::uint64_t kFewMillis = 100;  ///< cores below a share for which nobody stops
 inline constexpr double kHalfCoreMillis = 500;    ///< a task's part beside shards
 /// A team that had no work for so long is not thought to want its cores soon.

@@ -102,6 +102,12 @@ class CoreRig {
                               {}});
     Tell(worker, finished);
   }
+  void Renew(PeerId worker, const LeaseNumber& lease, std::uint64_t progress,
+             std::int64_t cpu_us = 0) {
+    protocol::RenewLeases renew;
+    renew.items.push_back({lease, progress, cpu_us});
+    Tell(worker, renew);
+  }
   /// By SIGSEGV, unless another signal is named.
   void Exited(std::uint32_t index, std::uint64_t incarnation, int signal = SIGSEGV) {
     Tell(kAgent, protocol::WorkerExited{"node", index, incarnation, signal});

@@ -17,11 +17,7 @@ class Leased : public testing::Test {
     job = rig.Submit("key");
     lease = rig.Granted().at(0);
   }
-  void Renew(std::uint64_t progress) {
-    protocol::RenewLeases renew;
-    renew.items.push_back({lease.lease, progress});
-    rig.Tell(CoreRig::kWorker0, renew);
-  }
+  void Renew(std::uint64_t progress) { rig.Renew(CoreRig::kWorker0, lease.lease, progress); }
   CoreRig rig;
   JobId job = 0;
   protocol::TaskLease lease;

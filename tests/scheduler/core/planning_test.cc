@@ -46,9 +46,7 @@ class Planning : public testing::Test {
     return submitted == nullptr ? 0 : submitted->job;
   }
   void Renew(const TaskLease& lease, std::uint64_t progress) {
-    protocol::RenewLeases renew;
-    renew.items.push_back({lease.lease, progress});
-    rig.Tell(CoreRig::kWorker0, renew);
+    rig.Renew(CoreRig::kWorker0, lease.lease, progress);
   }
   /// Whether the job's log counts a death against one of its tasks.
   bool Died(JobId job) {

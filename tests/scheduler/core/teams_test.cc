@@ -48,6 +48,11 @@ class Teams : public testing::Test {
     }
     return {};
   }
+  void FinishFor(const protocol::TaskLease& lease, std::int64_t cpu_us) {
+    protocol::TasksFinished finished;
+    finished.items.push_back({lease.lease, lease.task, {}, "", {}, 0, 0, {cpu_us, 0, 0, 0}});
+    rig.Tell(CoreRig::kWorker0, finished);
+  }
   model::TeamPolicy policy;
   CoreRig rig;
 };
@@ -192,9 +197,7 @@ TEST_F(Teams, ATaskIsChargedAsItRunsAndOnceInAll) {
   const auto used_ms = [&] { return static_cast<double>(RowOf("path", "ann").used_cpu_ms); };
   std::uint64_t progress = 0;
   const auto renew = [&](std::int64_t cpu_us) {
-    protocol::RenewLeases renew;
-    renew.items.push_back({lease.lease, ++progress, cpu_us});
-    rig.Tell(CoreRig::kWorker0, renew);
+    rig.Renew(CoreRig::kWorker0, lease.lease, ++progress, cpu_us);
     rig.Pass(100, {CoreRig::kAgent, CoreRig::kWorker0});
   };
   rig.Pass(2'000, {CoreRig::kAgent, CoreRig::kWorker0});
@@ -204,9 +207,7 @@ TEST_F(Teams, ATaskIsChargedAsItRunsAndOnceInAll) {
   rig.Pass(1'900, {CoreRig::kAgent, CoreRig::kWorker0});
   renew(std::numeric_limits<std::int64_t>::max());
   EXPECT_LT(used_ms(), 20'000) << "no more than its lease had time for";
-  protocol::TasksFinished finished;
-  finished.items.push_back({lease.lease, lease.task, {}, "", {}, 0, 0, {3'000'000, 0, 0, 0}});
-  rig.Tell(CoreRig::kWorker0, finished);
+  FinishFor(lease, 3'000'000);
   rig.Pass(200, {CoreRig::kAgent, CoreRig::kWorker0});
   EXPECT_NEAR(used_ms(), 3'000, 10);
 }
@@ -220,14 +221,11 @@ TEST_F(Teams, ATaskOfAFormerSchedulerIsNotChargedForItsPastAtOnce) {
   rig.Restart();
   rig.AddAgent();
   rig.AddWorker(0, 100, {{lease.lease, false, lease.task, 0, {}}});
-  protocol::RenewLeases renew;
-  renew.items.push_back({lease.lease, 1, 600'000'000});
-  rig.Tell(CoreRig::kWorker0, renew);
+  rig.Renew(CoreRig::kWorker0, lease.lease, 1, 600'000'000);
   rig.Pass(100, {CoreRig::kAgent, CoreRig::kWorker0});
   EXPECT_EQ(RowOf("path", "ann").used_cpu_ms, 0u);
   rig.Pass(900, {CoreRig::kAgent, CoreRig::kWorker0});
-  renew.items[0] = {lease.lease, 2, 601'000'000};
-  rig.Tell(CoreRig::kWorker0, renew);
+  rig.Renew(CoreRig::kWorker0, lease.lease, 2, 601'000'000);
   rig.Pass(100, {CoreRig::kAgent, CoreRig::kWorker0});
   EXPECT_NEAR(static_cast<double>(RowOf("path", "ann").used_cpu_ms), 1'100, 150);
 }
@@ -245,9 +243,7 @@ TEST_F(Teams, AClockThatStepsAYearForgetsNoUseAndStarvesNobody) {
       ASSERT_EQ(rig.Granted().size(), 1u) << step;
       const protocol::TaskLease lease = rig.Granted().at(0);
       rig.Pass(3'000, {CoreRig::kAgent, CoreRig::kWorker0});
-      protocol::TasksFinished finished;
-      finished.items.push_back({lease.lease, lease.task, {}, "", {}, 0, 0, {2'000'000, 0, 0, 0}});
-      rig.Tell(CoreRig::kWorker0, finished);
+      FinishFor(lease, 2'000'000);
     }
     used_ms += 2'000;
     EXPECT_NEAR(static_cast<double>(RowOf("path", "ann").used_cpu_ms), used_ms, 10) << step;
