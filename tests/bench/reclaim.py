@@ -2,7 +2,7 @@
 
 A cluster of two cores, both guaranteed to one team and lent to another, whose stream takes all that there is. The
 owner's trainer takes a batch at each step, which is longer than its batch takes: each time it comes back for cores that
-it left. The scheduler's page has the waits, of which one below a tenth of a second is within the first row. By wall time: nothing else may run."""
+it left. The scheduler's page counts the waits by their upper bounds. By wall time: nothing else may run."""
 import argparse
 import json
 import pathlib
@@ -28,7 +28,7 @@ class Reclaim(harness.Case):
         self.cluster = self.up(CORES, "--metrics", self.port)
         self.config = self.run_file(self.store([self.slide("a.svs", size="3000x3000")]), patch=256, batch=32)
         (self.folder / "teams.yaml").write_text(TEAMS)
-        assert self.command("teams", "apply", self.folder / "teams.yaml").returncode == 0
+        self.assertEqual(self.command("teams", "apply", self.folder / "teams.yaml").returncode, 0)
         self.owner = self.member("owner", 40_001, "--team", "owner")
         self.other = self.member("other", 40_002, "--team", "other")
 
