@@ -89,9 +89,10 @@ StatusOr<SeenFiles> LookAtFiles(const Folders& allowed, const std::string& path,
     PB_ASSIGN_OR_RETURN(seen.stamp, SlideStamp(allowed, path));
     return seen;
   }
-  const Json own = zarr::OwnAttributes(allowed, path);
-  const bool has_digest = DigestIn(own).has_value();
-  if (has_digest && !own.value("shards", Json()).is_null()) return seen;
+  seen.own = zarr::OwnAttributes(allowed, path);
+  const bool has_digest = DigestIn(seen.own).has_value();
+  const auto shards = seen.own.find("shards");
+  if (has_digest && shards != seen.own.end() && !shards->is_null()) return seen;
   StatusOr<zarr::StoreFiles> files = zarr::StoreFiles::List(allowed, path, after_file);
   if (files.ok()) {
     seen.stamp = files->Stamp();

@@ -29,21 +29,22 @@ std::optional<Digest> DigestIn(const Json& own_attributes);
 /// A member of a store's attributes.patchbay; null where there is none.
 Json RecordedAttribute(const Folders& allowed, const std::string& store, const char* name);
 
-/// A text that is cheap to make and differs when the image's content does: sizes and mtimes of a
-/// slide's files, or of the metadata and all chunks of a store of another writer. They are equal on
-/// every node of a shared file system. Empty for a store that records its own digest and lists its
-/// shards: its digest is the stamp, and the list covers every shard. Content that is replaced with
-/// the same size and mtime is not noticed here, but by workers that have the file open.
-/// `after_file` is called after each file that is examined, and its error ends the work.
-StatusOr<std::string> StampOf(const Folders& allowed, const std::string& path,
-                              const std::function<Status()>& after_file = {});
-
-/// A stamp, and for a store whose stamp covers its chunks the files that it is made from.
+/// An image's files, as a look at them finds them.
 struct SeenFiles {
+  /// A text that is cheap to make and differs when the image's content does: sizes and mtimes of a
+  /// slide's files, or of the metadata and all chunks of a store of another writer. They are equal
+  /// on every node of a shared file system. Empty for a store that records its own digest and lists
+  /// its shards: its digest is the stamp, and the list covers every shard. Content that is replaced
+  /// with the same size and mtime is not noticed here, but by workers that have the file open.
   std::string stamp;
-  std::shared_ptr<const zarr::StoreFiles> files;
+  std::shared_ptr<const zarr::StoreFiles> files;  ///< set where a stamp covers a store's chunks
+  Json own = Json::object();  ///< zarr::OwnAttributes; an empty object for a slide
 };
+/// `after_file` is called after each file that is examined, and its error ends the work.
 StatusOr<SeenFiles> LookAtFiles(const Folders& allowed, const std::string& path,
                                 const std::function<Status()>& after_file = {});
+/// Their stamp alone.
+StatusOr<std::string> StampOf(const Folders& allowed, const std::string& path,
+                              const std::function<Status()>& after_file = {});
 
 }  // namespace patchbay::workers

@@ -5,7 +5,7 @@
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
-#include "runtime/model/plan/position_index.h"
+#include "runtime/model/positions/position_index.h"
 #include "runtime/os/file.h"
 #include "runtime/os/folder_listing.h"
 
@@ -19,7 +19,7 @@ struct IndexFile {
 };
 struct IndexText {
   std::string text;
-  Digest digest;
+  Digest digest;  ///< as the set records it
 };
 
 StatusOr<IndexText> ReadIndex(const Folders& allowed, const std::string& store,
@@ -64,7 +64,7 @@ StatusOr<LoadedIndex> LoadIndex(const Folders& allowed, const std::string& store
                       ReadIndex(allowed, store, set, revision, key,
                                 {plan::kPositionIndexFile, plan::kMaxPositionIndexBytes}));
   LoadedIndex loaded;
-  PB_ASSIGN_OR_RETURN(loaded.index, plan::DecodePositionIndex(text.text));
+  PB_ASSIGN_OR_RETURN(loaded.index, plan::DecodePositionIndex(text.text, plan::VouchedBy::kDigest));
   loaded.digest = text.digest;
   return loaded;
 }

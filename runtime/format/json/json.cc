@@ -1,5 +1,6 @@
 #include "runtime/format/json/json.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/core/counted.h"
@@ -74,6 +75,9 @@ std::string DumpPlain(const Json& value) {
 }  // namespace
 
 bool TooDeep(std::string_view text) {
+  const auto opened =
+      std::count_if(text.begin(), text.end(), [](char c) { return (c == '[') | (c == '{'); });
+  if (opened <= kMaxJsonDepth) return false;  // as in most documents, by vectors
   int depth = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {

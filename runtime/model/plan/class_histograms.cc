@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "runtime/core/strings.h"
-#include "runtime/model/plan/checked_text.h"
-#include "runtime/model/plan/position_index.h"
-#include "runtime/model/plan/varint.h"
+#include "runtime/model/positions/checked_text.h"
+#include "runtime/model/positions/position_index.h"
+#include "runtime/model/positions/varint.h"
 
 namespace patchbay::plan {
 namespace {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "runtime/core/base64.h"
-#include "runtime/model/plan/varint.h"
+#include "runtime/model/positions/varint.h"
 
 namespace patchbay::plan {
 namespace {

@@ -7,7 +7,7 @@
 #include "runtime/core/base64.h"
 #include "runtime/model/draw/permutation.h"
 #include "runtime/model/plan/listed_positions.h"
-#include "runtime/model/plan/varint.h"
+#include "runtime/model/positions/varint.h"
 
 namespace patchbay::plan {
 namespace {

@@ -6,12 +6,12 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/core/box.h"
 #include "runtime/core/extent.h"
 #include "runtime/core/status.h"
-#include "runtime/model/plan/component_index.h"
-#include "runtime/model/plan/position_index.h"
 #include "runtime/model/plan/run_config.h"
+#include "runtime/model/positions/component_index.h"
+#include "runtime/model/positions/patch_lattice.h"
+#include "runtime/model/positions/position_index.h"
 
 namespace patchbay::plan {
 
@@ -26,46 +26,6 @@ struct PlaceCount {
 
 /// Whether a config's places come from indexes of the images.
 bool NeedsPlaces(const RunConfig& config);
-
-/// The pixels of a plane that are tissue, from a mask's cells: exact for boxes of any size.
-class TissueArea {
- public:
-  TissueArea(const CellSet& tissue, const Extent& size);
-
-  /// The tissue in some rows: a few instructions a box, fewer where the one before was near.
-  class Band {
-   public:
-    /// Has no rows yet. `area` outlives it.
-    explicit Band(const TissueArea& area);
-    /// Takes rows [y, y + height) of level 0; at once where they are those of the last call. They
-    /// may reach past the image, where there is no tissue; so may columns.
-    void Lay(std::int64_t y, std::int64_t height);
-    /// Pixels of tissue in columns [x, x + width) of the rows.
-    std::uint64_t In(std::int64_t x, std::int64_t width);
-
-   private:
-    /// A row of pixels that ends or begins the band: what its row of cells and the next add.
-    struct Border {
-      const std::uint32_t *cells, *next;
-      std::int64_t of_cells, of_next;
-    };
-    Border BorderAt(std::int64_t y) const;
-    std::int64_t SumAt(std::size_t column);
-    std::int64_t UpTo(std::int64_t x);
-
-    const TissueArea& area_;
-    std::int64_t y_ = 0, height_ = 0;
-    Border top_, bottom_;
-    std::vector<std::int64_t> sums_;   ///< pixels by row, in the cells to the left of each column
-    std::vector<std::uint64_t> laid_;  ///< the rows that each block of sums_ is of
-    std::uint64_t rows_laid_ = 1;
-  };
-
- private:
-  int shift_;  ///< the mask's step is 1 << shift_
-  std::int64_t rows_, columns_;
-  std::vector<std::uint32_t> sums_;  ///< cells above and left, (rows + 1) x (columns + 1)
-};
 
 struct PlannedImage;
 
@@ -101,20 +61,20 @@ class ImagePlaces {
 
  private:
   enum class Kind { kGrid, kLattice, kCentres };
-  struct Frame;
-  struct Counted;
+  struct TissueWanted;
 
   static StatusOr<ImagePlaces> Of(const RunConfig& config, const PlannedImage& image,
                                   const PlaceIndexes& indexes, bool is_listed);
-  Status AddClasses(const RunConfig& config, const Frame& frame, const PositionIndex& classes);
-  Status AddTissue(const RunConfig& config, const Frame& frame, const PlannedImage& image,
-                   std::uint32_t mask_step);
+  Status AddClasses(const RunConfig& config, const TissueWanted& tissue,
+                    const PositionIndex& classes);
+  Status AddTissue(const RunConfig& config, const TissueWanted& tissue, const PlannedImage& image);
   Status AddForeground(const Foreground& foreground, const PlaceIndexes& indexes);
   Point Placed(const Point& origin) const;
-  Status AddFiltered(const Frame& frame, Kind kind, const CellSet& cells);
+  Status AddFiltered(const TissueWanted& tissue, const std::vector<const CellSet*>& sets);
   template <typename Taken>
-  Status Filter(const Frame& frame, Kind kind, const CellSet& cells, Taken& taken) const;
-  Point Origin(Kind kind, const CellSet& cells, const Point& cell) const;
+  StatusOr<std::vector<Taken>> Filtered(const TissueWanted& tissue,
+                                        const std::vector<const CellSet*>& sets) const;
+  PatchLattice LatticeOf(std::uint32_t step) const;
   void Lay(const RunConfig& config, const PlannedImage& image);
 
   Extent size_, full_;    ///< the same length of each axis, in pixels of the level and of level 0

@@ -8,7 +8,7 @@
 #include "runtime/core/fields.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
-#include "runtime/model/plan/varint.h"
+#include "runtime/model/positions/varint.h"
 
 namespace patchbay::plan {
 namespace {

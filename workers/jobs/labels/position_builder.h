@@ -8,7 +8,7 @@
 
 #include "runtime/format/zarr/downsample.h"
 #include "runtime/model/plan/class_table.h"
-#include "runtime/model/plan/position_index.h"
+#include "runtime/model/positions/position_index.h"
 
 namespace patchbay::workers {
 

@@ -8,7 +8,7 @@
 
 #include "runtime/core/extent.h"
 #include "runtime/model/plan/class_table.h"
-#include "runtime/model/plan/component_index.h"
+#include "runtime/model/positions/component_index.h"
 #include "runtime/os/available_memory.h"
 #include "workers/jobs/labels/revision.h"
 #include "workers/sources/volumes/label_volume.h"

@@ -36,14 +36,14 @@ StatusOr<OpenedImage> OpenImageForPlan(TaskContext& context, const std::string& 
                                        const SlideChoice& choice) {
   OpenedImage opened;
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
-  StatusOr<std::string> stamp = StampOf(context.allowed, path, ProgressOf(context));
+  StatusOr<SeenFiles> seen = LookAtFiles(context.allowed, path, ProgressOf(context));
   if (!zarr::IsStore(context.allowed, path)) opened.choice = choice;
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image,
                       OpenChosenSlide(context.allowed, path, opened.choice));
-  PB_ASSIGN_OR_RETURN(opened.stamp, std::move(stamp));
+  PB_RETURN_IF_ERROR(seen.status());
+  opened.stamp = std::move(seen->stamp);
+  opened.own = std::move(seen->own);
   opened.layout = image->layout();
-  opened.own = opened.layout.kind == kStoreKind ? zarr::OwnAttributes(context.allowed, path)
-                                                : Json::object();
   if (opened.layout.kind == kStoreKind) PB_RETURN_IF_ERROR(CheckPart(opened.own, choice));
   if (const auto recorded = DigestIn(opened.own)) {
     opened.digest = *recorded;

@@ -7,8 +7,8 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/class_histograms.h"
-#include "runtime/model/plan/component_index.h"
 #include "runtime/model/plan/plan.h"
+#include "runtime/model/positions/component_index.h"
 #include "tests/contract/known_ops.h"
 
 namespace patchbay::plan {

@@ -7,8 +7,10 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/core/box.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/plan.h"
+#include "runtime/model/positions/tissue_area.h"
 #include "tests/contract/known_ops.h"
 
 namespace patchbay::plan {
@@ -20,8 +22,8 @@ RunConfig PlacesConfig(double fraction) {
   const auto config = ParseRunConfig(
       StrCat("dataset: t.csv\nnumerics: cpu\npatch: {size: [", kPatch, ", ", kPatch, "]}\n",
              "labels: {set: s, mask: true}\nsampling: {positions: random, patches_per_epoch: 9, ",
-             "tissue: {min_fraction: ", fraction, "}, class_weights: {tumour: 1}}\n",
-             "batch: {global_size: 4}\n"),
+             "tissue: {min_fraction: ", fraction,
+             "}, class_weights: {mucin: 1, stroma: 2, tumour: 1}}\n", "batch: {global_size: 4}\n"),
       "run.yaml");
   EXPECT_TRUE(config.ok()) << config.status();
   return *config;
@@ -88,27 +90,38 @@ TEST(ImagePlaces, SkippingTakesTheCellsThatALookAtEachTakes) {
       const std::uint32_t step = fraction == 0.3 ? 5 : 1;
       // Speckles, or an area whose inside and outside are larger than patches.
       const CellSet tissue = fraction == 0.5 ? Area(16, full) : RandomCells(16, full, 9, 3);
-      const CellSet tumour = RandomCells(step, full, 200, 7);
+      // Two classes of one lattice, which are filtered together, and one of another.
+      const std::vector<std::pair<std::string, CellSet>> classes = {
+          {"mucin", RandomCells(2, full, 140, 9)},
+          {"stroma", RandomCells(step, full, 90, 8)},
+          {"tumour", RandomCells(step, full, 200, 7)}};
       PositionIndex tissue_index{full, {{1, "tissue", 1, tissue}}};
-      PositionIndex class_index{full, {{2, "tumour", 1, tumour}}};
+      PositionIndex class_index{full, {}};
+      for (const auto& [name, cells] : classes) {
+        const auto value = static_cast<std::uint8_t>(2 + class_index.classes.size());
+        class_index.classes.push_back({value, name, 1, cells});
+      }
       const PlannedImage image{Sha256Of("i"), "zarr", size, 3, DType::kUint8};
       const auto places = ImagePlaces::Of(PlacesConfig(fraction), image,
                                           {.tissue = &tissue_index, .classes = &class_index});
       ASSERT_TRUE(places.ok()) << places.status();
-      std::multiset<std::pair<std::int64_t, std::int64_t>> origins;
-      for (std::uint64_t n = 0; n < places->Counts()[0].places; ++n) {
-        const Point origin = places->OriginOf(0, n);
-        origins.emplace(origin.y, origin.x);
+      for (std::size_t i = 0; i < classes.size(); ++i) {
+        std::multiset<std::pair<std::int64_t, std::int64_t>> origins;
+        for (std::uint64_t n = 0; n < places->Counts()[i].places; ++n) {
+          const Point origin = places->OriginOf(i, n);
+          origins.emplace(origin.y, origin.x);
+        }
+        const auto& [name, cells] = classes[i];
+        const auto expected =
+            TakenByLookingAtEach(cells, TissueArea(tissue, full), full, size, fraction);
+        EXPECT_EQ(origins, expected) << size.ToString() << " " << fraction << " " << name;
+        EXPECT_GT(expected.size(), 0u);
+        EXPECT_LT(expected.size(), cells.size());
       }
-      const auto expected =
-          TakenByLookingAtEach(tumour, TissueArea(tissue, full), full, size, fraction);
-      EXPECT_EQ(origins, expected) << size.ToString() << " " << fraction;
       EXPECT_EQ(ImagePlaces::CountsOf(PlacesConfig(fraction), image,
                                       {.tissue = &tissue_index, .classes = &class_index})
                     .value(),
                 places->Counts());
-      EXPECT_GT(expected.size(), 0u);
-      EXPECT_LT(expected.size(), tumour.size());
     }
   }
 }

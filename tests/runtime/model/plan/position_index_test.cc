@@ -1,5 +1,5 @@
 // The sets of places that sampling draws from, and their text.
-#include "runtime/model/plan/position_index.h"
+#include "runtime/model/positions/position_index.h"
 
 #include <random>
 #include <set>

@@ -9,6 +9,7 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/plan.h"
+#include "runtime/model/positions/tissue_area.h"
 #include "tests/contract/known_ops.h"
 #include "tests/runtime/model/plan/built_plan.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/model/plan/cell_set.h"
+#include "runtime/model/positions/cell_set.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "runtime/core/strings.h"
-#include "runtime/model/plan/varint.h"
+#include "runtime/model/positions/varint.h"
 
 namespace patchbay::plan {
 namespace {
@@ -18,21 +18,6 @@ auto StartOf(const CellRun& run) { return std::tie(run.z, run.y, run.x); }
 std::uint64_t EndOf(const CellRun& run) { return std::uint64_t{run.x} + run.count; }
 
 Status MalformedCells(std::string_view cause) { return InvalidArgument("read cells: ", cause); }
-
-/// Takes four varints that are single bytes, as in most runs; false where any is not.
-bool TakeBytes(std::string_view& text, std::uint64_t& z, std::uint64_t& y, std::uint64_t& x,
-               std::uint64_t& cells) {
-  if (text.size() < 4) return false;
-  std::array<std::uint8_t, 4> bytes{};
-  std::memcpy(bytes.data(), text.data(), bytes.size());
-  if (((bytes[0] | bytes[1] | bytes[2] | bytes[3]) & 0x80) != 0) return false;
-  z = bytes[0];
-  y = bytes[1];
-  x = bytes[2];
-  cells = bytes[3];
-  text.remove_prefix(bytes.size());
-  return true;
-}
 
 }  // namespace
 
@@ -80,6 +65,11 @@ Point CellSet::PixelOf(const Point& cell) const {
   return {cell.z, cell.y * step + step / 2, cell.x * step + step / 2};
 }
 
+std::int64_t CellSet::CentresAlong(std::int64_t pixels) const {
+  const std::int64_t before = step_ / 2;
+  return pixels <= before ? 0 : (pixels - before - 1) / step_ + 1;
+}
+
 StatusOr<CellSet> CellSet::Union(const CellSet& a, const CellSet& b) {
   if (a.step_ != b.step_) {
     return MalformedCells(StrCat("cells of ", a.step_, " pixels do not join those of ", b.step_));
@@ -122,6 +112,32 @@ void CellSet::EncodeTo(std::string& out) const {
   }
 }
 
+/// Appends the runs at the front of `text`, up to `most` of the set, while each is in the plane of
+/// the last one and of single bytes, as nearly all are. Any other, and any fault, it leaves there.
+void CellSet::TakeShortRuns(std::string_view& text, std::size_t most, const Extent& inside) {
+  const CellRun last = runs_.empty() ? CellRun{} : runs_.back();
+  std::uint64_t y = last.y, end = EndOf(last), cells = size();
+  std::size_t at = 0;
+  for (; runs_.size() < most && text.size() - at >= 4; at += 4) {
+    std::array<std::uint8_t, 4> bytes;
+    std::memcpy(bytes.data(), text.data() + at, bytes.size());
+    const auto [z, down, along, count] = bytes;
+    const bool is_short = z == 0 && ((down | along | count) & 0x80) == 0;
+    if (!is_short || count == 0 || (down | along) == 0) break;
+    const std::uint64_t x = along + (down == 0 ? end : 0);
+    y += down;
+    end = x + count;
+    if (y >= static_cast<std::uint64_t>(inside.y) || end > static_cast<std::uint64_t>(inside.x)) {
+      break;
+    }
+    cells += count;
+    ends_.push_back(cells);
+    // In its place: a run that is built elsewhere and moved waits for its four stores.
+    runs_.emplace_back(last.z, static_cast<std::uint32_t>(y), static_cast<std::uint32_t>(x), count);
+  }
+  text.remove_prefix(at);
+}
+
 StatusOr<CellSet> CellSet::DecodeFrom(std::string_view& text, const Extent& size) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
   std::uint64_t step = 0, count = 0;
@@ -134,28 +150,25 @@ StatusOr<CellSet> CellSet::DecodeFrom(std::string_view& text, const Extent& size
   const std::size_t runs = std::min<std::size_t>(count, text.size() / 4);
   set.runs_.reserve(runs);
   set.ends_.reserve(runs);
-  CellRun last{};
+  const Extent inside{size.z, set.CentresAlong(size.y), set.CentresAlong(size.x)};
   for (std::uint64_t i = 0; i < count; ++i) {
+    const std::size_t before = set.runs_.size();
+    set.TakeShortRuns(text, before + (count - i), inside);
+    i += set.runs_.size() - before;
+    if (i == count) break;
     std::uint64_t z = 0, y = 0, x = 0, cells = 0;
-    if (!TakeBytes(text, z, y, x, cells)) {
-      const bool whole = TakeVarint(text, kMost, z) && TakeVarint(text, kMost, y) &&
-                         TakeVarint(text, kMost, x) && TakeVarint(text, kMost, cells);
-      if (!whole) return MalformedCells("cut short");
-    }
-    const bool follows = z == 0 && (y != 0 || x != 0) && cells != 0;  // as all but a few do
+    const bool whole = TakeVarint(text, kMost, z) && TakeVarint(text, kMost, y) &&
+                       TakeVarint(text, kMost, x) && TakeVarint(text, kMost, cells);
+    if (!whole) return MalformedCells("cut short");
+    CellRun last = set.runs_.empty() ? CellRun{} : set.runs_.back();
     if (z != 0) last = {static_cast<std::uint32_t>(last.z + z), 0, 0, 0};
     x += y == 0 ? EndOf(last) : 0;
     if (last.y + y > kMost || x > kMost) return MalformedCells("a run past the end of a row");
     last = {last.z, static_cast<std::uint32_t>(last.y + y), static_cast<std::uint32_t>(x),
             static_cast<std::uint32_t>(cells)};
-    if (follows && x + cells <= kMost) {
-      set.ends_.push_back(set.size() + cells);
-      set.runs_.push_back(last);
-    } else {
-      PB_RETURN_IF_ERROR(set.Append(last));
-    }
-    const Point end = set.PixelOf({last.z, last.y, static_cast<std::int64_t>(EndOf(last)) - 1});
-    if (!end.Inside(size)) return MalformedCells("a cell outside the image");
+    PB_RETURN_IF_ERROR(set.Append(last));
+    const Point end{last.z, last.y, static_cast<std::int64_t>(EndOf(last)) - 1};
+    if (!end.Inside(inside)) return MalformedCells("a cell outside the image");
   }
   return set;
 }

@@ -1,11 +1,10 @@
-#include "runtime/model/plan/position_index.h"
+#include "runtime/model/positions/position_index.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "runtime/core/strings.h"
-#include "runtime/model/plan/checked_text.h"
-#include "runtime/model/plan/varint.h"
+#include "runtime/model/positions/varint.h"
 
 namespace patchbay::plan {
 namespace {
@@ -111,9 +110,9 @@ std::string EncodePositionIndex(const PositionIndex& index) {
   return WithCheck(std::move(out));
 }
 
-StatusOr<PositionIndex> DecodePositionIndex(std::string_view text) {
-  PB_ASSIGN_OR_RETURN(text,
-                      CheckedBody(text, kPositionsMark, kMaxPositionIndexBytes, kReadPositions));
+StatusOr<PositionIndex> DecodePositionIndex(std::string_view text, VouchedBy vouched) {
+  PB_ASSIGN_OR_RETURN(
+      text, CheckedBody(text, kPositionsMark, kMaxPositionIndexBytes, kReadPositions, vouched));
   PositionIndex index;
   PB_ASSIGN_OR_RETURN(index.size, TakeExtent(text));
   const auto take = [&index](std::string_view& rest) { return TakeClassCells(rest, index.size); };

@@ -67,6 +67,10 @@ class CellSet {
   }
 
  private:
+  /// Cells whose centres lie in the first `pixels` of a row or a column.
+  std::int64_t CentresAlong(std::int64_t pixels) const;
+  void TakeShortRuns(std::string_view& text, std::size_t most, const Extent& inside);
+
   std::uint32_t step_;
   std::vector<CellRun> runs_;
   std::vector<std::uint64_t> ends_;  ///< cells up to the end of each run

@@ -8,7 +8,7 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/core/status.h"
-#include "runtime/model/plan/varint.h"
+#include "runtime/model/positions/varint.h"
 
 namespace patchbay::plan {
 
@@ -20,16 +20,23 @@ inline std::string CheckOf(std::string_view text) {
 
 inline std::string WithCheck(std::string text) { return text + CheckOf(text); }
 
+/// A text is whole by its checksum, which is compared, or by its digest, which the caller has
+/// compared.
+enum class VouchedBy { kChecksum, kDigest };
+
 /// The text between the mark and the checksum. `what` begins the messages ("read position index").
 inline StatusOr<std::string_view> CheckedBody(std::string_view text, std::string_view mark,
-                                              std::size_t most_bytes, std::string_view what) {
+                                              std::size_t most_bytes, std::string_view what,
+                                              VouchedBy vouched = VouchedBy::kChecksum) {
   if (!text.starts_with(mark) || text.size() < mark.size() + kCheckBytes ||
       text.size() > most_bytes) {
     return InvalidArgument(what, ": not an index of this version");
   }
   const std::string_view check = text.substr(text.size() - kCheckBytes);
   text.remove_suffix(kCheckBytes);
-  if (CheckOf(text) != check) return DataLoss(what, ": its checksum differs");
+  if (vouched == VouchedBy::kChecksum && CheckOf(text) != check) {
+    return DataLoss(what, ": its checksum differs");
+  }
   return text.substr(mark.size());
 }
 

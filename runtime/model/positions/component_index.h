@@ -9,7 +9,7 @@
 
 #include "runtime/core/extent.h"
 #include "runtime/core/status.h"
-#include "runtime/model/plan/cell_set.h"
+#include "runtime/model/positions/cell_set.h"
 
 namespace patchbay::plan {
 

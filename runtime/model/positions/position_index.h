@@ -11,7 +11,8 @@
 
 #include "runtime/core/extent.h"
 #include "runtime/core/status.h"
-#include "runtime/model/plan/cell_set.h"
+#include "runtime/model/positions/cell_set.h"
+#include "runtime/model/positions/checked_text.h"
 
 namespace patchbay::plan {
 
@@ -50,8 +51,9 @@ struct PositionIndex {
 /// names the index.
 std::string EncodePositionIndex(const PositionIndex& index);
 /// InvalidArgument for anything but the output of EncodePositionIndex; DataLoss when the checksum
-/// differs.
-StatusOr<PositionIndex> DecodePositionIndex(std::string_view text);
+/// differs, where that is compared.
+StatusOr<PositionIndex> DecodePositionIndex(std::string_view text,
+                                            VouchedBy vouched = VouchedBy::kChecksum);
 
 /// Appends the common record of the files of a label set: value and name of a class, the size of
 /// the image.
