@@ -208,7 +208,11 @@ class LabelPainter::Canvas {
       std::uint8_t& turn = turns_[static_cast<std::size_t>(y)];
       begins_inside ^= turn != 0;
       turn = 0;
-      if (at.size() > 1) std::sort(at.begin(), at.end());
+      if (at.size() == 2) {
+        if (at[1] < at[0]) std::swap(at[0], at[1]);
+      } else if (at.size() > 2) {
+        std::sort(at.begin(), at.end());
+      }
       bool is_inside = begins_inside;
       std::int64_t begin = 0;
       const auto turn_at = [&](std::int64_t x) {

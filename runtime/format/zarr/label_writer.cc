@@ -7,6 +7,7 @@
 #include <future>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "runtime/core/runs.h"
 #include "runtime/core/strings.h"
@@ -21,6 +22,7 @@ namespace patchbay::zarr {
 namespace {
 
 constexpr std::int64_t kChunkSide = 512;
+constexpr std::int64_t kHalf = kChunkSide / 2;
 constexpr std::int64_t kShardSide = 4096;
 constexpr int kCodecLevel = 1;
 
@@ -168,6 +170,7 @@ class Pyramid {
       levels_.push_back(
           std::make_unique<LevelRows>(target, settings, static_cast<int>(i), levels[i], out));
     }
+    coming_.resize(levels.size());
   }
 
   /// Row `index` of level 0, without pixels.
@@ -195,8 +198,10 @@ class Pyramid {
   /// `loop` shares the work, chunk by chunk.
   Status AddFinest(const std::shared_ptr<ChunkRow>& row, SharedLoop& loop) {
     LevelRows& level = *levels_[0];
+    BeginAbove(0);
     const auto count = [&](std::size_t column, Lane& lane) {
       lane.encoder.Count(level.PartOf(*row, column));
+      HalveInto(0, *row, column);
     };
     PB_RETURN_IF_ERROR(Encode(level, *row, loop, count));
     PB_RETURN_IF_ERROR(level.Add(row));
@@ -252,10 +257,13 @@ class Pyramid {
       const std::int64_t end = rows.End(row * kChunkSide + above.HeightOf(row) - 1);
       const bool has_all = below.rows_done() * kChunkSide >= std::min(end, below.size().y);
       if (!has_all) break;
-      auto coarser = above.Empty(row);
+      auto coarser = std::exchange(coming_[level + 1], nullptr);
+      BeginAbove(level + 1);
       const auto make = [&](std::size_t column, Lane& lane) {
-        coarser->cells[column] =
-            Coarser(below, above, {0, row, static_cast<std::int64_t>(column)}, lane);
+        LabelCell& cell = coarser->cells[column];
+        cell = Coarser(below, above, {0, row, static_cast<std::int64_t>(column)},
+                       std::move(cell.pixels), lane);
+        HalveInto(level + 1, *coarser, column);
       };
       PB_RETURN_IF_ERROR(Encode(above, *coarser, loop, make));
       PB_RETURN_IF_ERROR(above.Add(std::move(coarser)));
@@ -265,27 +273,66 @@ class Pyramid {
     return absl::OkStatus();
   }
 
-  /// Chunk `at` of `above`.
-  static LabelCell Coarser(const LevelRows& below, const LevelRows& above, const Point& at,
-                           Lane& lane) {
-    const Footprints covers{{below.size().y, above.size().y}, {below.size().x, above.size().x}};
-    const std::int64_t top = at.y * kChunkSide, height = above.HeightOf(at.y);
-    const std::int64_t left = at.x * kChunkSide, width = above.WidthOf(at.x);
-    const Box box = Box2D(top, left, height, width);
-    const std::int64_t y0 = covers.y.Begin(top), x0 = covers.x.Begin(left);
-    const Box covered =
-        Box2D(y0, x0, covers.y.End(top + height - 1) - y0, covers.x.End(left + width - 1) - x0);
-    if (const auto value = OneValueOf(below, covered)) return {*value, nullptr};
-    auto pixels = ChunkBuffer();
-    const bool is_halved = covers.y.factor() == 2 && covers.x.factor() == 2 &&
-                           covered.height == 2 * height && covered.width == 2 * width;
-    if (is_halved) {
-      Halve(below, covers, {pixels.get(), box, kChunkSide});
-    } else {
-      Gather(below, covered, lane.gathered);
-      DownsampleByMode({lane.gathered.data(), covered}, covers, {pixels.get(), box, kChunkSide});
+  /// A row of the level above `level` takes the halves of its chunks.
+  void BeginAbove(std::size_t level) {
+    if (level + 1 == levels_.size() || coming_[level + 1] != nullptr) return;
+    const LevelRows& above = *levels_[level + 1];
+    coming_[level + 1] = above.Empty(above.rows_done());
+  }
+
+  /// Halves a chunk of `level` while the cache holds it, into its quarter of the chunk above.
+  void HalveInto(std::size_t level, const ChunkRow& row, std::size_t column) {
+    const LabelCell& cell = row.cells[column];
+    if (level + 1 == levels_.size() || cell.pixels == nullptr) return;
+    const LevelRows &below = *levels_[level], &above = *levels_[level + 1];
+    const auto x = static_cast<std::int64_t>(column);
+    const CoarserChunk chunk(below, above, {0, row.index / 2, x / 2});
+    const Box part = Intersect(
+        chunk.box,
+        Box2D(row.index * kHalf, x * kHalf, below.HeightOf(row.index) / 2, below.WidthOf(x) / 2));
+    if (part.Empty() || !chunk.IsHalved()) return;
+    LabelCell& coarser = coming_[level + 1]->cells[column / 2];
+    if (coarser.pixels == nullptr) coarser.pixels = ChunkBuffer();
+    const Box fine = Box2D(2 * part.y, 2 * part.x, 2 * part.height, 2 * part.width);
+    std::uint8_t* to =
+        coarser.pixels.get() + (part.y - chunk.box.y) * kChunkSide + (part.x - chunk.box.x);
+    DownsampleByMode({cell.pixels.get(), fine, kChunkSide}, chunk.covers, {to, part, kChunkSide});
+  }
+
+  /// A chunk of a level, and the pixels below that it covers.
+  struct CoarserChunk {
+    CoarserChunk(const LevelRows& below, const LevelRows& above, const Point& at)
+        : covers{{below.size().y, above.size().y}, {below.size().x, above.size().x}},
+          box(Box2D(at.y * kChunkSide, at.x * kChunkSide, above.HeightOf(at.y),
+                    above.WidthOf(at.x))) {
+      const std::int64_t y = covers.y.Begin(box.y), x = covers.x.Begin(box.x);
+      covered = Box2D(y, x, covers.y.End(box.y + box.height - 1) - y,
+                      covers.x.End(box.x + box.width - 1) - x);
     }
-    return CellOf(pixels, height, width);
+    /// Each pixel covers two by two.
+    bool IsHalved() const {
+      return covers.y.factor() == 2 && covers.x.factor() == 2 && covered.height == 2 * box.height &&
+             covered.width == 2 * box.width;
+    }
+
+    Footprints covers;
+    Box box, covered;
+  };
+
+  /// Chunk `at` of `above`. `halves` are those of the chunks below that have pixels, or null.
+  static LabelCell Coarser(const LevelRows& below, const LevelRows& above, const Point& at,
+                           std::unique_ptr<std::uint8_t[]> halves, Lane& lane) {
+    const CoarserChunk chunk(below, above, at);
+    if (const auto value = OneValueOf(below, chunk.covered)) return {*value, nullptr};
+    auto pixels = halves != nullptr ? std::move(halves) : ChunkBuffer();
+    const CoarsePixels to{pixels.get(), chunk.box, kChunkSide};
+    if (chunk.IsHalved()) {
+      FillConstants(below, to);
+    } else {
+      Gather(below, chunk.covered, lane.gathered);
+      DownsampleByMode({lane.gathered.data(), chunk.covered}, chunk.covers, to);
+    }
+    return CellOf(pixels, chunk.box.height, chunk.box.width);
   }
 
   static const LabelCell& CellAt(const LevelRows& level, std::int64_t y, std::int64_t x) {
@@ -313,23 +360,16 @@ class Pyramid {
     return value;
   }
 
-  /// A chunk from the up to four that it is half of, each from where it lies.
-  static void Halve(const LevelRows& below, const Footprints& covers, const CoarsePixels& chunk) {
-    constexpr std::int64_t kHalf = kChunkSide / 2;
+  /// The quarters of a chunk that are half of a chunk of one value.
+  static void FillConstants(const LevelRows& below, const CoarsePixels& chunk) {
     for (std::int64_t y = 0; y < chunk.box.height; y += kHalf) {
       for (std::int64_t x = 0; x < chunk.box.width; x += kHalf) {
-        const Box part =
-            Box2D(chunk.box.y + y, chunk.box.x + x, std::min(kHalf, chunk.box.height - y),
-                  std::min(kHalf, chunk.box.width - x));
-        std::uint8_t* to = chunk.data + y * kChunkSide + x;
-        const LabelCell& cell = CellAt(below, 2 * part.y / kChunkSide, 2 * part.x / kChunkSide);
-        if (cell.pixels != nullptr) {
-          const Box fine = Box2D(2 * part.y, 2 * part.x, 2 * part.height, 2 * part.width);
-          DownsampleByMode({cell.pixels.get(), fine, kChunkSide}, covers, {to, part, kChunkSide});
-          continue;
-        }
-        for (std::int64_t row = 0; row < part.height; ++row) {
-          std::memset(to + row * kChunkSide, cell.value, static_cast<std::size_t>(part.width));
+        const LabelCell& cell =
+            CellAt(below, 2 * (chunk.box.y + y) / kChunkSide, 2 * (chunk.box.x + x) / kChunkSide);
+        if (cell.pixels != nullptr) continue;
+        const auto width = static_cast<std::size_t>(std::min(kHalf, chunk.box.width - x));
+        for (std::int64_t row = y; row < std::min(y + kHalf, chunk.box.height); ++row) {
+          std::memset(chunk.data + row * kChunkSide + x, cell.value, width);
         }
       }
     }
@@ -365,6 +405,8 @@ class Pyramid {
 
   std::array<Lane, SharedLoop::kLanes> lanes_;
   std::vector<std::unique_ptr<LevelRows>> levels_;
+  /// The row of each level that the chunks below are halved into.
+  std::vector<std::shared_ptr<ChunkRow>> coming_;
 };
 
 /// Encodes rows on a thread of its own, one at a time, while they are painted: chunks are encoded
@@ -397,7 +439,7 @@ class RowEncoding {
   void Painted(std::size_t chunks) {
     const std::size_t together = LabelCellEncoder::SideBySide();
     loop_->Allow(chunks < chunks_ ? chunks / together : chunks_);
-    if (loop_->Waiting() * together > kChunksAhead) loop_->HelpOnce();
+    if (loop_->Waiting() * together > std::max(kChunksAhead, together)) loop_->HelpOnce();
   }
   /// Helps with the work in progress until it is done.
   Status Finish() {

@@ -194,9 +194,14 @@ TEST(LabelWriter, ALevelIsTheModeOfTheOneBelowWhateverItsSides) {
   for (const std::vector<Extent>& levels :
        {std::vector{Flat(1200, 600), Flat(600, 300), Flat(300, 150)},
         std::vector{Flat(600, 1200), Flat(300, 600)},
-        std::vector{Flat(1101, 603), Flat(551, 302), Flat(275, 151)}}) {
+        std::vector{Flat(1101, 603), Flat(551, 302), Flat(275, 151)},
+        std::vector{Flat(1026, 2050), Flat(512, 1024), Flat(256, 512)}}) {
     std::filesystem::remove_all(folder);
-    const auto pixels = Noise(levels[0].Pixels(), 3);
+    auto pixels = Noise(levels[0].Pixels(), 3);
+    // One chunk of one value among the others.
+    for (std::int64_t y = 512; y < std::min<std::int64_t>(levels[0].y, 1024); ++y) {
+      std::memset(pixels.data() + y * levels[0].x, 2, 512);
+    }
     const auto chunk = [&](const Point& at,
                            std::uint8_t* out) -> StatusOr<std::optional<std::uint8_t>> {
       const Box part = Intersect(Box2D(at.y * 512, at.x * 512, 512, 512), WholeOf(levels[0]));
