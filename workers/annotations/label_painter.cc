@@ -1,6 +1,7 @@
 #include "workers/annotations/label_painter.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -112,7 +113,8 @@ class LabelPainter::Canvas {
   explicit Canvas(std::int64_t side)
       : side_(side),
         crossings_(static_cast<std::size_t>(side)),
-        turns_(static_cast<std::size_t>(side) + 1) {}
+        turns_(static_cast<std::size_t>(side) + 1),
+        changed_(static_cast<std::size_t>(side) / kBits + 1) {}
 
   /// A tile of `value` that will lie at `pixels` (side * side bytes).
   void Begin(std::uint8_t* pixels, std::uint8_t value) {
@@ -130,17 +132,12 @@ class LabelPainter::Canvas {
       }
     }
     FindSpans(tile);
-    const bool is_whole = std::cmp_equal(spans_.size(), side_) &&
-                          std::all_of(spans_.begin(), spans_.end(), [&](const Span& span) {
-                            return span.begin == 0 && span.end == side_;
-                          });
-    if (is_whole) {
+    if (spans_.size() == 1 && spans_[0].begin == 0 && spans_[0].end == side_ * side_) {
       value_ = value;
     } else if (!spans_.empty() && value_ != value) {
       std::uint8_t* pixels = Pixels();
-      for (const Span& span : spans_) {
-        std::memset(pixels + span.row * side_ + span.begin, value,
-                    static_cast<std::size_t>(span.end - span.begin));
+      for (const auto& [begin, end] : spans_) {
+        std::memset(pixels + begin, value, static_cast<std::size_t>(end - begin));
       }
     }
   }
@@ -171,13 +168,14 @@ class LabelPainter::Canvas {
     if (least > -kExact && most < kExact) {
       const auto left = static_cast<double>(tile.x), right = static_cast<double>(tile.x + side_);
       if (most < left - kMargin) {
-        turns_[static_cast<std::size_t>(first)] ^= 1;
-        turns_[static_cast<std::size_t>(last)] ^= 1;
+        Turn(first);
+        Turn(last);
         return;
       }
       if (least > right + kMargin) return;
     }
     for (std::int64_t row = first; row < last; ++row) {
+      SetChanged(row);
       const double y = static_cast<double>(tile.y + row) + 0.5;
       crossings_[static_cast<std::size_t>(row)].push_back((b.x - a.x) * (y - a.y) / (b.y - a.y) +
                                                           a.x);
@@ -194,37 +192,62 @@ class LabelPainter::Canvas {
                                     side_);
   }
 
-  /// A part of a row that a polygon covers.
+  void SetChanged(std::int64_t row) {
+    changed_[static_cast<std::size_t>(row / kBits)] |= std::uint64_t{1} << (row % kBits);
+  }
+  void Turn(std::int64_t row) {
+    turns_[static_cast<std::size_t>(row)] ^= 1;
+    SetChanged(row);
+  }
+
+  /// Pixels that a polygon covers, in the order of the tile's memory: rows are joined.
   struct Span {
-    std::int64_t row, begin, end;
+    std::int64_t begin, end;
   };
 
-  /// Empties crossings_ and turns_ into spans_, row by row.
+  void Cover(std::int64_t begin, std::int64_t end) {
+    if (begin >= end) return;
+    if (!spans_.empty() && spans_.back().end == begin) {
+      spans_.back().end = end;
+    } else {
+      spans_.push_back({begin, end});
+    }
+  }
+
+  /// Empties crossings_ and turns_ into spans_: row by row where something changes.
   void FindSpans(const Box& tile) {
     spans_.clear();
     bool begins_inside = false;
-    for (std::int64_t y = 0; y < side_; ++y) {
-      std::vector<double>& at = crossings_[static_cast<std::size_t>(y)];
-      std::uint8_t& turn = turns_[static_cast<std::size_t>(y)];
-      begins_inside ^= turn != 0;
-      turn = 0;
-      if (at.size() == 2) {
-        if (at[1] < at[0]) std::swap(at[0], at[1]);
-      } else if (at.size() > 2) {
-        std::sort(at.begin(), at.end());
+    std::int64_t done = 0;  // rows
+    for (std::size_t word = 0; word < changed_.size(); ++word) {
+      for (std::uint64_t rows = std::exchange(changed_[word], 0); rows != 0; rows &= rows - 1) {
+        const std::int64_t y = static_cast<std::int64_t>(word) * kBits + std::countr_zero(rows);
+        if (begins_inside) Cover(done * side_, std::min(y, side_) * side_);
+        begins_inside ^= std::exchange(turns_[static_cast<std::size_t>(y)], 0) != 0;
+        if (y < side_) CoverRow(y, begins_inside, tile);
+        done = y + 1;
       }
-      bool is_inside = begins_inside;
-      std::int64_t begin = 0;
-      const auto turn_at = [&](std::int64_t x) {
-        if (is_inside && begin < x) spans_.push_back({y, begin, x});
-        is_inside = !is_inside;
-        begin = x;
-      };
-      for (const double x : at) turn_at(FirstFrom(x, tile));
-      if (is_inside) turn_at(side_);
-      at.clear();
     }
-    turns_.back() = 0;
+    if (begins_inside) Cover(done * side_, side_ * side_);
+  }
+
+  /// Row `y` alone, from its crossings, which it empties.
+  void CoverRow(std::int64_t y, bool is_inside, const Box& tile) {
+    std::vector<double>& at = crossings_[static_cast<std::size_t>(y)];
+    if (at.size() == 2) {
+      if (at[1] < at[0]) std::swap(at[0], at[1]);
+    } else if (at.size() > 2) {
+      std::sort(at.begin(), at.end());
+    }
+    std::int64_t begin = 0;
+    const auto turn_at = [&](std::int64_t x) {
+      if (is_inside) Cover(y * side_ + begin, y * side_ + x);
+      is_inside = !is_inside;
+      begin = x;
+    };
+    for (const double x : at) turn_at(FirstFrom(x, tile));
+    if (is_inside) turn_at(side_);
+    at.clear();
   }
 
   std::uint8_t* Pixels() {
@@ -240,6 +263,8 @@ class LabelPainter::Canvas {
   /// Whether the rows from this one on begin inside where those above begin outside; 0 between two
   /// fills.
   std::vector<std::uint8_t> turns_;
+  static constexpr std::int64_t kBits = 64;
+  std::vector<std::uint64_t> changed_;  ///< a bit for each row with crossings or a turn
   std::vector<Span> spans_;
 };
 
