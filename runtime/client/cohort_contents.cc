@@ -1,5 +1,8 @@
 #include "runtime/client/cohort_contents.h"
 
+#include <algorithm>
+#include <atomic>
+#include <future>
 #include <unordered_map>
 
 #include "runtime/core/strings.h"
@@ -21,6 +24,30 @@ Status SameContent(const plan::CohortTable& table, const plan::CohortRow& row,
       row, "path",
       StrCat("the content is in the split '", split, "' here and in '", other, "' in line ",
              first.line, ", so that one split knows the other; keep one of the rows"));
+}
+
+/// Threads that read stores: most of the time goes by until a file system over the network answers.
+constexpr std::size_t kReaders = 16;
+/// Stores below which another thread is not worth its start.
+constexpr std::size_t kStoresAThread = 64;
+
+/// The content of each path that is a store.
+std::vector<StoreContent> ContentsOf(const std::vector<std::string>& paths) {
+  std::vector<StoreContent> contents(paths.size());
+  std::atomic<std::size_t> next = 0;
+  const auto read = [&] {
+    for (std::size_t i = next++; i < paths.size(); i = next++) {
+      if (zarr::IsStore(Folders::OfThisUser(), paths[i])) contents[i] = ContentOfStore(paths[i]);
+    }
+  };
+  std::vector<std::future<void>> readers;
+  const std::size_t threads = std::min(kReaders, paths.size() / kStoresAThread);
+  for (std::size_t i = 1; i < threads; ++i) {
+    readers.push_back(std::async(std::launch::async | std::launch::deferred, read));
+  }
+  read();
+  for (std::future<void>& reader : readers) reader.get();
+  return contents;
 }
 
 }  // namespace
@@ -53,12 +80,16 @@ StatusOr<CohortContents> CohortContents::Of(const plan::CohortTable& table,
                                             const std::string& folder) {
   CohortContents contents;
   contents.split_column_ = split_column;
+  std::vector<std::string> paths;
   for (const std::size_t number : rows) {
+    const std::string& listed = table.Cell(table.rows[number], "path");
+    paths.push_back(listed.front() == '/' ? listed : folder + listed);
+  }
+  std::vector<StoreContent> recorded = ContentsOf(paths);
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const std::size_t number = rows[i];
     const plan::CohortRow& row = table.rows[number];
-    const std::string& listed = table.Cell(row, "path");
-    const std::string path = listed.front() == '/' ? listed : folder + listed;
-    StoreContent content;
-    if (zarr::IsStore(Folders::OfThisUser(), path)) content = ContentOfStore(path);
+    StoreContent& content = recorded[i];
     if (content.source.empty()) content.source = table.Cell(row, "content_hash");
     for (const std::string& key : {content.source, content.pixels}) {
       if (key.empty()) continue;

@@ -31,20 +31,21 @@ StatusOr<IndexText> ReadIndex(const Folders& allowed, const std::string& store,
   if (!IsFolder(allowed, store)) {
     return refuse("a slide has no label sets: ingest it, and name the folder of its store");
   }
-  const StatusOr<zarr::OpenedLabelSet> opened = OpenRevision(allowed, store, set, revision);
-  if (absl::IsNotFound(opened.status())) {
-    return Annotate(WithCode(opened.status(), absl::StatusCode::kFailedPrecondition),
+  const auto found = OpenRevision(allowed, store, set, revision);
+  if (absl::IsNotFound(found.status())) {
+    return Annotate(WithCode(found.status(), absl::StatusCode::kFailedPrecondition),
                     StrCat("key '", key, "'"));
   }
-  if (!opened.ok()) return opened.status();
+  if (!found.ok()) return found.status();
+  const zarr::OpenedLabelSet& opened = **found;
   StatusOr<std::string> text =
-      ReadFile(allowed, StrCat(opened->path, "/", file.name), file.most_bytes);
+      ReadFile(allowed, StrCat(opened.path, "/", file.name), file.most_bytes);
   if (absl::IsNotFound(text.status())) {
     return refuse(StrCat("the label set '", set, "' has no index of its places: import it again"));
   }
   if (!text.ok()) return text.status();
   const Digest digest = Sha256Of(*text);
-  const Json files = opened->attributes.value("files", Json::object());
+  const Json files = opened.attributes.value("files", Json::object());
   if (files.is_object() && files.value(file.name, Json()) == digest.Hex()) {
     return IndexText{*std::move(text), digest};
   }
@@ -150,15 +151,20 @@ StatusOr<CountedPlaces> CountPlaces(const Folders& allowed, const plan::RunConfi
   return CountedPlaces{std::move(indexes.digests), std::move(counts)};
 }
 
-StatusOr<zarr::OpenedLabelSet> OpenRevision(const Folders& allowed, const std::string& store,
-                                            const std::string& set, const LabelRevision& revision) {
-  if (revision.by == LabelRevision::By::kCurrent) return zarr::OpenLabelSet(allowed, store, set);
+StatusOr<std::shared_ptr<const zarr::OpenedLabelSet>> OpenRevision(const Folders& allowed,
+                                                                   const std::string& store,
+                                                                   const std::string& set,
+                                                                   const LabelRevision& revision) {
+  using enum LabelRevision::By;
+  if (revision.opened != nullptr) return revision.opened;
   StatusOr<zarr::OpenedLabelSet> found =
-      revision.by == LabelRevision::By::kDigest
+      revision.by == kCurrent ? zarr::OpenLabelSet(allowed, store, set)
+      : revision.by == kDigest
           ? zarr::OpenLabelRevision(allowed, store, set, revision.digest)
           : zarr::FindLabelRevision(allowed, store, set, plan::kPositionIndexFile, revision.digest);
-  if (absl::IsNotFound(found.status())) return Gone(set, revision);
-  return found;
+  if (revision.by != kCurrent && absl::IsNotFound(found.status())) return Gone(set, revision);
+  if (!found.ok()) return found.status();
+  return std::make_shared<const zarr::OpenedLabelSet>(*std::move(found));
 }
 
 }  // namespace patchbay::workers

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,12 +24,16 @@ struct LabelRevision {
   };
   By by = By::kCurrent;
   Digest digest = {};  ///< unless kCurrent
+  /// The revision itself, where it is open already: it is not read again.
+  std::shared_ptr<const zarr::OpenedLabelSet> opened = nullptr;
 };
 
 /// NotFound names the existing sets, and for a removed revision the command that switches to the
 /// current one.
-StatusOr<zarr::OpenedLabelSet> OpenRevision(const Folders& allowed, const std::string& store,
-                                            const std::string& set, const LabelRevision& revision);
+StatusOr<std::shared_ptr<const zarr::OpenedLabelSet>> OpenRevision(const Folders& allowed,
+                                                                   const std::string& store,
+                                                                   const std::string& set,
+                                                                   const LabelRevision& revision);
 
 struct LoadedPlaces {
   std::vector<Digest> indexes;  ///< digests of the files, that of the tissue first

@@ -168,8 +168,8 @@ Status ImagePlaces::AddFiltered(const TissueWanted& tissue,
     return absl::OkStatus();
   }
   if (is_listed_) {
-    PB_ASSIGN_OR_RETURN(std::vector<ListedCells> taken, Filtered<ListedCells>(tissue, sets));
-    for (ListedCells& one : taken) sets_.push_back(std::move(one.cells));
+    PB_ASSIGN_OR_RETURN(const std::vector<ListedCells> taken, Filtered<ListedCells>(tissue, sets));
+    for (const ListedCells& one : taken) sets_.push_back(one.cells);  // a copy has no room to spare
     return absl::OkStatus();
   }
   PB_ASSIGN_OR_RETURN(const std::vector<CountedCells> taken, Filtered<CountedCells>(tissue, sets));

@@ -42,7 +42,7 @@ def main():
         for number in range(options.rounds):
             words = [str(options.bin / "patchbay"), "labels", "import", str(store), str(work / "drawn.geojson"), "--set",
                      f"s{number}", "--classes", str(work / "classes.yaml"), "--cpus", "1"]
-            seconds, most = measured(words)
+            seconds, most, _ = measured(words)
             print(f"{seconds:.1f} s, {most / 2**20:.0f} MiB at most")
 
 

@@ -6,7 +6,8 @@
 One slide is made and ingested with its tissue, and 1,000 outlines of two classes are imported; the further stores are
 copies of it whose files are hard links and whose digests differ, in a cohort table with sites and a split. The command
 streams one batch by tissue, class weights and masks, whose patches are of as many images. The time of that over 200 of the
-stores is subtracted: the rest is the planning of the others. Memory is that of all processes at their fullest, shared pages counted once.
+stores is subtracted: the rest is the planning of the others. Memory is that of all processes at their fullest, shared pages counted
+once: until the stream has a ring, which is the planning, and in all.
 """
 import hashlib
 import json
@@ -74,17 +75,22 @@ def write_run(work, name, stores, patches):
 
 
 def memory_bytes(mark):
-    """Proportional set size of all processes with `mark` in their environment: a command's own cluster detaches from it."""
-    total = 0
+    """(bytes, shared bytes) of all processes with `mark` in their environment: a command's own cluster detaches from it.
+
+    Proportional set sizes; the shared ones are of rings.
+    """
+    total = shared = 0
     for entry in pathlib.Path("/proc").iterdir():
         try:
             if not entry.name.isdigit() or mark not in (entry / "environ").read_bytes():
                 continue
             rows = (entry / "smaps_rollup").read_text().splitlines()
-            total += sum(int(row.split()[1]) * 1024 for row in rows if row.startswith("Pss:"))
+            sizes = {row.split()[0]: int(row.split()[1]) * 1024 for row in rows[1:]}
+            total += sizes["Pss:"]
+            shared += sizes["Pss_Shmem:"]
         except OSError:
             continue
-    return total
+    return total, shared
 
 
 def planned(options, path):
@@ -93,19 +99,22 @@ def planned(options, path):
 
 
 def measured(words):
-    """(seconds of the whole command, bytes of its processes at most)."""
+    """(seconds of the whole command, bytes of its processes at most, of them before there was a ring)."""
     mark = f"planning-{uuid.uuid4()}"
-    begun, most = time.perf_counter(), 0
+    begun, most, before_ring, has_ring = time.perf_counter(), 0, 0, False
     with tempfile.TemporaryFile("w+") as log:
         running = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=log, env={**os.environ, "PLANNING_MARK": mark})
         while running.poll() is None:
-            most = max(most, memory_bytes(mark.encode()))
+            total, shared = memory_bytes(mark.encode())
+            has_ring = has_ring or shared > 0
+            most = max(most, total)
+            before_ring = before_ring if has_ring else most
             time.sleep(0.1)
         wall = time.perf_counter() - begun
         log.seek(0)
         if running.returncode != 0:
             sys.exit(f"{' '.join(words)}: {log.read()[-2000:]}")
-    return wall, most
+    return wall, most, before_ring
 
 
 def main():
@@ -117,12 +126,12 @@ def main():
         store = make_store(options, work)
         for number in range(options.stores):
             copy_of(store, work / "many" / f"{number:05}.ome.zarr", number)
-        few_s, few_bytes = planned(options, write_run(work, "few", FEW, FEW * options.patches_per_store))
+        few_s, few_bytes, _ = planned(options, write_run(work, "few", FEW, FEW * options.patches_per_store))
         patches = options.stores * options.patches_per_store
-        many_s, many_bytes = planned(options, write_run(work, "all", options.stores, patches))
+        many_s, many_bytes, planning_bytes = planned(options, write_run(work, "all", options.stores, patches))
         print(f"{options.stores} stores, {patches} patches: {many_s - few_s:.1f} s of planning ({many_s:.1f} s whole "
-              f"command, {few_s:.1f} s over {FEW} stores), {many_bytes / 2**20:.0f} MiB at most "
-              f"({few_bytes / 2**20:.0f} over {FEW} stores)")
+              f"command, {few_s:.1f} s over {FEW} stores), {planning_bytes / 2**20:.0f} MiB at most; "
+              f"with the stream {many_bytes / 2**20:.0f} ({few_bytes / 2**20:.0f} over {FEW} stores)")
 
 
 if __name__ == "__main__":

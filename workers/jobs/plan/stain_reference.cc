@@ -109,13 +109,13 @@ StatusOr<std::optional<ops::StainHistogram>> TissueColours(const Folders& allowe
                                                            const std::string& store,
                                                            const WantedStain& wanted) {
   const std::string set = wanted.options.TissueSet();
-  PB_ASSIGN_OR_RETURN(const zarr::OpenedLabelSet opened,
+  PB_ASSIGN_OR_RETURN(const std::shared_ptr<const zarr::OpenedLabelSet> opened,
                       OpenRevision(allowed, store, set, wanted.tissue));
   const StatusOr<std::string> text =
-      ReadFile(allowed, StrCat(opened.path, "/", kTissueColoursFile), kMaxColourBytes);
+      ReadFile(allowed, StrCat(opened->path, "/", kTissueColoursFile), kMaxColourBytes);
   if (absl::IsNotFound(text.status())) return std::optional<ops::StainHistogram>();
   if (!text.ok()) return text.status();
-  const Json files = opened.attributes.value("files", Json::object());
+  const Json files = opened->attributes.value("files", Json::object());
   if (files.is_object() && files.value(kTissueColoursFile, Json()) == Sha256Of(*text).Hex()) {
     PB_ASSIGN_OR_RETURN(ops::StainHistogram colours, ops::ParseHistogram(*text));
     return std::optional(std::move(colours));

@@ -81,27 +81,29 @@ bool Fits(const ImageLayout& labels, const Extent& size) {
   return false;
 }
 
-/// The pinned revision of `set` below the store at `path`. InvalidArgument, naming the path, for a
-/// slide, a store without that set, and a set that was made for other pixels.
+/// The pinned revision of `set` below the store at `path`, which it opens. InvalidArgument, naming
+/// the path, for a slide, a store without that set, and a set that was made for other pixels.
 StatusOr<plan::ImageLabels> LabelSetOf(const Folders& allowed, const std::string& path,
-                                       const std::string& set, const LabelRevision& revision,
-                                       const plan::PlannedImage& image) {
+                                       const std::string& set, const plan::PlannedImage& image,
+                                       LabelRevision& revision) {
   if (!zarr::IsStore(allowed, path)) {
     return RefuseLabelSet(path, set,
                           "a slide has no label sets: `patchbay ingest` makes a store of it, "
                           "`patchbay labels import` its sets");
   }
-  const StatusOr<zarr::OpenedLabelSet> opened = OpenRevision(allowed, path, set, revision);
-  if (!opened.ok()) return RefuseLabelSet(path, set, opened.status());
-  const StatusOr<std::unique_ptr<ImageSource>> source = OpenImage(allowed, opened->path);
+  auto found = OpenRevision(allowed, path, set, revision);
+  if (!found.ok()) return RefuseLabelSet(path, set, found.status());
+  revision.opened = *std::move(found);
+  const zarr::OpenedLabelSet& opened = *revision.opened;
+  const StatusOr<std::unique_ptr<ImageSource>> source = OpenImage(allowed, opened.path);
   if (!source.ok()) return RefuseLabelSet(path, set, source.status());
   if (!Fits((*source)->layout(), image.size)) {
     return RefuseLabelSet(path, set,
                           "its label image does not have the image's levels; import it again");
   }
   plan::ImageLabels labels;
-  labels.digest = opened->digest;
-  const Json classes = opened->attributes.value("classes", Json());
+  labels.digest = opened.digest;
+  const Json classes = opened.attributes.value("classes", Json());
   PB_ASSIGN_OR_RETURN(const plan::ClassTable table,
                       plan::ClassTableFromJson(classes, StrCat("label set ", set)));
   for (const plan::LabelClass& one : table.classes) {
@@ -412,9 +414,9 @@ Status AddSets(const Folders& allowed, const Group& group, const plan::RowPins* 
   }
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     PB_ASSIGN_OR_RETURN(plan::ImageLabels labels,
-                        LabelSetOf(allowed, store, group.label_sets[i], wanted[i], row.image));
+                        LabelSetOf(allowed, store, group.label_sets[i], row.image, wanted[i]));
     if (i == 0) {
-      revisions.classes = {LabelRevision::By::kDigest, labels.digest};
+      revisions.classes = wanted[i];
       row.image.labels = std::move(labels);
     } else {
       row.image.further_labels.push_back(std::move(labels));
