@@ -280,7 +280,9 @@ class Pyramid {
     coming_[level + 1] = above.Empty(above.rows_done());
   }
 
-  /// Halves a chunk of `level` while the cache holds it, into its quarter of the chunk above.
+  /// Halves a chunk of `level` while the cache holds it, into its quarter of the chunk above. Two
+  /// beside each other go to one chunk, and are of one item, as SideBySide is even: no two threads
+  /// meet there.
   void HalveInto(std::size_t level, const ChunkRow& row, std::size_t column) {
     const LabelCell& cell = row.cells[column];
     if (level + 1 == levels_.size() || cell.pixels == nullptr) return;

@@ -1,5 +1,6 @@
 // End-to-end dispatch of no-op tasks: the real scheduler process, CURVE and journal on, two workers
-// that finish everything they are given, every task its own journal record and outcome.
+// that finish everything they are given, every task its own journal record and outcome. Beside it
+// the floor of a task at a time: a request that the scheduler answers at once, without the journal.
 //
 //   dispatch_bench [TASKS] [CHAIN]     default 200000 2000
 #include <algorithm>
@@ -196,6 +197,24 @@ double ProcessSeconds(pid_t pid) {
   return static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Microseconds until a small question is answered: two messages, as between two leases.
+double RoundTripUs(control::RequestClient& client) {
+  constexpr int kQuestions = 2'000;
+  std::vector<double> took;
+  for (int i = 0; i < kQuestions; ++i) {
+    const std::int64_t asked_ns = SteadyNowNs();
+    if (!client.CallFor<protocol::JobsDescribed>(protocol::DescribeJobs{}, kPatienceMs).ok()) break;
+    took.push_back(static_cast<double>(SteadyNowNs() - asked_ns) / 1e3);
+  }
+  return took.empty() ? 0 : Median(std::move(took));
+}
+
 int Run(std::uint64_t tasks, std::uint64_t chain) {
   scheduler::SchedulerProcess scheduler;
   scheduler.set_address("tcp://127.0.0.1:*");
@@ -227,6 +246,7 @@ int Run(std::uint64_t tasks, std::uint64_t chain) {
   const double rate = static_cast<double>(done) / seconds;
   if (!EverythingIsDone(**client)) return 1;
 
+  const double round_trip_us = RoundTripUs(**client);
   first.reset();  // one at a time needs one worker
   const std::size_t leases_before = second->lease_times_ns.size();
   if (!RunJob(**client, tally, StrCat("chain ", chain), chain + 1)) return 1;
@@ -245,6 +265,7 @@ int Run(std::uint64_t tasks, std::uint64_t chain) {
                                 {"seconds", seconds},
                                 {"tasks_per_s", rate},
                                 {"scheduler_cpu_seconds", cpu},
+                                {"round_trip_us_p50", round_trip_us},
                                 {"one_at_a_time_us_p50", at(0.5)},
                                 {"one_at_a_time_us_p99", at(0.99)}})
                           .c_str());
