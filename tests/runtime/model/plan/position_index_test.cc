@@ -116,6 +116,52 @@ TEST(PositionIndex, RefusesWhatNoWriterWritesThoughItsChecksumIsRight) {
   }
 }
 
+TEST(CellSet, ComesBackWhateverTheDistancesOfItsRuns) {
+  std::minstd_rand random(5);
+  const auto one_of = [&random](std::initializer_list<std::uint32_t> values) {
+    return *(values.begin() + random() % values.size());
+  };
+  CellSet cells(4);
+  CellRun run{};
+  for (int i = 0; i < 500; ++i) {
+    const std::uint32_t down = one_of({0, 0, 0, 1, 127, 128, 300});
+    if (one_of({0, 0, 0, 0, 0, 0, 0, 0, 0, 1}) != 0) {
+      run = {run.z + one_of({1, 200}), 0, 0, 0};
+    } else if (down != 0) {
+      run = {run.z, run.y + down, 0, 0};
+    }
+    run.x += run.count + one_of({1, 5, 127, 128, 4'000});
+    run.count = one_of({1, 2, 127, 128, 9'000});
+    ASSERT_TRUE(cells.Append(run).ok());
+  }
+  std::string text;
+  cells.EncodeTo(text);
+  std::string_view rest = text;
+  const auto again = CellSet::DecodeFrom(rest, {1 << 20, 1 << 30, 1 << 30});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, cells);
+  EXPECT_EQ(again->size(), cells.size());
+  EXPECT_TRUE(rest.empty());
+}
+
+TEST(CellSet, RefusesRunsThatNoWriterWrites) {
+  const auto refusal = [](const std::string& runs) {
+    // A step of 4, one run after a first one at row 1, cells 2 to 4, of a plane of 5 rows of 9.
+    std::string text = std::string({4, 2, 0, 1, 2, 3}) + runs;
+    std::string_view rest = text;
+    return std::string(MessageOf(CellSet::DecodeFrom(rest, {2, 20, 36}).status()));
+  };
+  constexpr const char* kOutside = "read cells: a cell outside the image";
+  EXPECT_EQ(refusal({0, 0, 1, 3}), "");
+  EXPECT_EQ(refusal({0, 0, 1, 0}), "read cells: a run without cells, or past the end of a row");
+  EXPECT_EQ(refusal({0, 0, 1, 4}), kOutside);
+  EXPECT_EQ(refusal({0, 3, 8, 1}), "");
+  EXPECT_EQ(refusal({0, 3, 9, 1}), kOutside);
+  EXPECT_EQ(refusal({0, 4, 0, 1}), kOutside);
+  EXPECT_EQ(refusal({2, 0, 0, 1}), kOutside);
+  EXPECT_EQ(refusal({0, 1, 0}), "read cells: cut short");
+}
+
 TEST(PositionIndex, JoinsPartsOfOneImage) {
   PositionIndex whole = Example();
   PositionIndex part{
