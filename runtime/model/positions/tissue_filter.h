@@ -60,7 +60,7 @@ class TissueFilter {
     std::uint64_t taken = 0, mixed = 0;
   };
 
-  /// The last `bits` of a word, one at least.
+  /// The first `bits` of a word, one at least.
   static std::uint64_t Ones(std::uint64_t bits) { return ~std::uint64_t{0} >> (kWordCells - bits); }
 
   std::uint64_t TakenOf(std::uint32_t y, std::uint32_t number) {
@@ -92,7 +92,7 @@ class TissueFilter {
   std::uint64_t cells_row_ = kUnknownRow;
   std::int64_t height_ = 0;  ///< height of its patches, in level 0
   std::int64_t width_ = -1, least_ = 0;
-  std::int64_t near_ = 0, each_ = 1;  ///< tissue that a first cell further, and each, may change
+  std::int64_t near_ = 0, each_ = 1;  ///< tissue that rounding, and each cell further, may change
   std::vector<Word> words_;
 };
 
