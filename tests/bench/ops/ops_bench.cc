@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <benchmark/benchmark.h>
+#include <immintrin.h>
 
 #include "ops/all_ops.h"
 #include "ops/chain/chain.h"
@@ -57,6 +58,25 @@ void BM_Chain(benchmark::State& state, DType dtype, PatchLayout layout, CpuLevel
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
   state.counters["Mpx/s"] = benchmark::Counter(
       static_cast<double>(state.iterations()) * kSide * kSide / 1e6, benchmark::Counter::kIsRate);
+}
+
+/// The floor of BM_Chain to float32: the same rows of the same planes past the caches, and nothing
+/// computed.
+void BM_StoresAlone(benchmark::State& state) {
+  constexpr std::int64_t kPlane = kSide * kSide, kPatchFloats = 3 * kPlane;
+  auto ring = memory::HostBuffer::Allocate(kRingPatches * kPatchFloats * sizeof(float));
+  const __m256 value = _mm256_set1_ps(0.5f);
+  std::size_t patch = 0;
+  for (auto _ : state) {
+    auto* const out =
+        reinterpret_cast<float*>(ring->data()) + patch++ % kRingPatches * kPatchFloats;
+    for (std::int64_t y = 0; y < kSide; ++y) {
+      for (float* row = out + y * kSide; row < out + kPatchFloats; row += kPlane) {
+        for (std::int64_t x = 0; x < kSide; x += 8) _mm256_stream_ps(row + x, value);
+      }
+    }
+    _mm_sfence();
+  }
 }
 
 /// The lookup of about a scanner's profile of gamma 1.8.
@@ -217,6 +237,7 @@ BENCHMARK_CAPTURE(BM_Chain, f16_nchw_rotate90, DType::kFloat16, kNchw, CpuLevel:
 BENCHMARK_CAPTURE(BM_Chain, f16_nchw_rotate90_avx2, DType::kFloat16, kNchw, CpuLevel::kAvx2, true);
 BENCHMARK_CAPTURE(BM_Chain, bf16_nchw_avx2, DType::kBfloat16, kNchw, CpuLevel::kAvx2, false);
 BENCHMARK_CAPTURE(BM_Chain, f32_nchw, DType::kFloat32, kNchw, CpuLevel::kBest, false);
+BENCHMARK(BM_StoresAlone);
 BENCHMARK_CAPTURE(BM_Chain, f32_nchw_avx2, DType::kFloat32, kNchw, CpuLevel::kAvx2, false);
 BENCHMARK_CAPTURE(BM_Chain, f16_nhwc, DType::kFloat16, kNhwc, CpuLevel::kBest, false);
 BENCHMARK_CAPTURE(BM_Chain, f16_nhwc_avx2, DType::kFloat16, kNhwc, CpuLevel::kAvx2, false);
