@@ -60,13 +60,8 @@ bool CellSet::Contains(const Point& cell) const {
   return RowOf(*run) == RowOf(wanted) && wanted.x < EndOf(*run);
 }
 
-Point CellSet::PixelOf(const Point& cell) const {
-  const std::int64_t step = step_;
-  return {cell.z, cell.y * step + step / 2, cell.x * step + step / 2};
-}
-
 std::int64_t CellSet::CentresAlong(std::int64_t pixels) const {
-  const std::int64_t before = step_ / 2;
+  const std::int64_t before = CentreOf(0, step_);
   return pixels <= before ? 0 : (pixels - before - 1) / step_ + 1;
 }
 

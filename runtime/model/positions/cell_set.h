@@ -21,9 +21,13 @@ struct CellRun {
   bool operator==(const CellRun&) const = default;
 };
 
+/// The pixel at the centre of a cell of `step` pixels, along one axis: with a step of 1 the cell.
+constexpr std::int64_t CentreOf(std::int64_t cell, std::int64_t step) {
+  return cell * step + step / 2;
+}
+
 /// Cells of `step` x `step` pixels of a plane from the image's origin; planes have no step. A cell
-/// stands for its centre: pixel (z, y * step + step / 2, x * step + step / 2), so with a step of 1
-/// for itself. Value; grows in row order only.
+/// stands for the pixel at its centre. Value; grows in row order only.
 class CellSet {
  public:
   static constexpr std::size_t kMaxRuns = std::size_t{1} << 23;
@@ -46,8 +50,6 @@ class CellSet {
   /// Cell `n` in row order, n < size(). Logarithmic in the runs.
   Point Cell(std::uint64_t n) const;
   bool Contains(const Point& cell) const;
-  /// The pixel at the centre of a cell, which represents it.
-  Point PixelOf(const Point& cell) const;
 
   /// Everything in `a` or `b`: parts of one image that were indexed apart. InvalidArgument when the
   /// steps differ.

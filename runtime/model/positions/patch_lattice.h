@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "runtime/core/extent.h"
+#include "runtime/model/positions/cell_set.h"
 
 namespace patchbay::plan {
 
@@ -29,7 +30,7 @@ struct PatchAxis {
   /// Where the patch of a cell begins, in pixels of the level.
   std::int64_t Origin(std::int64_t cell) const {
     if (!before_centre) return cell * step;
-    return Scaled(cell * step + step / 2, full, level) - *before_centre;
+    return Scaled(CentreOf(cell, step), full, level) - *before_centre;
   }
   /// The same, and where it ends, in pixels of level 0.
   std::int64_t Begin(std::int64_t cell) const { return Scaled(Origin(cell), level, full); }

@@ -2,6 +2,7 @@
 #include "runtime/client/run_file.h"
 
 #include <filesystem>
+#include <fstream>
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -120,6 +121,34 @@ TEST_F(RunFileErrors, OfOneContentInTwoSplitsNameBothLines) {
   auto all = Read(config, "all");
   EXPECT_TRUE(all->AddContent(1, known, "").ok());
   EXPECT_FALSE(all->AddContent(3, known, "").ok());
+}
+
+/// As many stores as several threads read: each result stands with its own row.
+TEST_F(RunFileErrors, OfTwoOfManyStoresWithOneContentNameBothLines) {
+  constexpr int kStores = 300, kFirst = 7, kSecond = 250;
+  const auto write_store = [&](int number, int content) {
+    const std::string store = StrCat(folder_, "/", number, ".zarr");
+    std::filesystem::create_directory(store);
+    std::ofstream(store + "/zarr.json")
+        << StrCat(R"({"zarr_format": 3, "node_type": "group", "attributes": {"patchbay": )",
+                  R"({"source_sha256": ")", Sha256Of(StrCat(content)).Hex(), R"("}}})");
+  };
+  std::string rows = "path\n";
+  for (int i = 0; i < kStores; ++i) {
+    write_store(i, i);
+    rows += StrCat(i, ".zarr\n");
+  }
+  const std::string table = folder_ + "/a.csv";
+  ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(), table, AsBytes(rows)).ok());
+  const std::string config = StrCat("dataset: ", table, "\npatch: {size: [8, 8]}\n");
+  const auto distinct = Read(config);
+  EXPECT_TRUE(distinct.ok()) << distinct.status();
+  write_store(kSecond, kFirst);
+  const auto refused = Read(config);
+  EXPECT_TRUE(IsConfigFault(refused.status()));
+  EXPECT_EQ(MessageOf(refused.status()),
+            StrCat(table, ":", kSecond + 2, ": column 'path': the content is that of line ",
+                   kFirst + 2, " too; a slide has one row"));
 }
 
 }  // namespace

@@ -68,9 +68,10 @@ std::multiset<std::pair<std::int64_t, std::int64_t>> TakenByLookingAtEach(const 
   std::multiset<std::pair<std::int64_t, std::int64_t>> origins;
   TissueArea::Band band(tissue);
   for (std::uint64_t n = 0; n < cells.size(); ++n) {
-    const Point centre = cells.PixelOf(cells.Cell(n));
-    const std::int64_t y = Scaled(centre.y, full.y, size.y) - kPatch / 2;
-    const std::int64_t x = Scaled(centre.x, full.x, size.x) - kPatch / 2;
+    const Point cell = cells.Cell(n);
+    const std::int64_t step = cells.step();
+    const std::int64_t y = Scaled(cell.y * step + step / 2, full.y, size.y) - kPatch / 2;
+    const std::int64_t x = Scaled(cell.x * step + step / 2, full.x, size.x) - kPatch / 2;
     const std::int64_t top = Scaled(y, size.y, full.y), left = Scaled(x, size.x, full.x);
     const Box box = Box2D(top, left, Scaled(y + kPatch, size.y, full.y) - top,
                           Scaled(x + kPatch, size.x, full.x) - left);

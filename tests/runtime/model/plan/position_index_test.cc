@@ -73,7 +73,9 @@ TEST(CellSet, TakesRunsInRowOrderOnly) {
   ASSERT_TRUE(set.Append({0, 3, 6, 1}).ok());
   EXPECT_EQ(set.runs().size(), 1u);
   EXPECT_EQ(set.Pixels(), 12u);
-  EXPECT_EQ(set.PixelOf(set.Cell(2)), Point(0, 7, 13));
+  const Point third = set.Cell(2);
+  EXPECT_EQ(Point(third.z, CentreOf(third.y, set.step()), CentreOf(third.x, set.step())),
+            Point(0, 7, 13));
 }
 
 PositionIndex Example() {
