@@ -4,12 +4,6 @@
 #include <bit>
 
 namespace patchbay::plan {
-namespace {
-
-constexpr std::size_t kColumnsLaid = 32;  ///< sums of a band that are made together
-
-}  // namespace
-
 TissueArea::TissueArea(const CellSet& tissue, const Extent& size)
     : shift_(std::countr_zero(tissue.step())),
       rows_((size.y + tissue.step() - 1) >> shift_),
@@ -58,30 +52,13 @@ TissueArea::Band::Border TissueArea::Band::BorderAt(std::int64_t y) const {
   return {at(row), at(below), step - (y & (step - 1)), y & (step - 1)};
 }
 
-/// Rows of pixels above the bottom less those above the top, in the cells left of a column.
-std::int64_t TissueArea::Band::SumAt(std::size_t column) {
-  const std::size_t block = column / kColumnsLaid;
-  if (laid_[block] != rows_laid_) {
-    const std::size_t end = std::min(sums_.size(), (block + 1) * kColumnsLaid);
-    for (std::size_t i = block * kColumnsLaid; i < end; ++i) {
-      sums_[i] = bottom_.cells[i] * bottom_.of_cells + bottom_.next[i] * bottom_.of_next -
-                 top_.cells[i] * top_.of_cells - top_.next[i] * top_.of_next;
-    }
-    laid_[block] = rows_laid_;
+void TissueArea::Band::LaySums(std::size_t block) {
+  const std::size_t end = std::min(sums_.size(), (block + 1) * kColumnsLaid);
+  for (std::size_t i = block * kColumnsLaid; i < end; ++i) {
+    sums_[i] = bottom_.cells[i] * bottom_.of_cells + bottom_.next[i] * bottom_.of_next -
+               top_.cells[i] * top_.of_cells - top_.next[i] * top_.of_next;
   }
-  return sums_[column];
-}
-
-std::int64_t TissueArea::Band::UpTo(std::int64_t x) {
-  x = std::clamp<std::int64_t>(x, 0, area_.columns_ << area_.shift_);
-  const auto column = static_cast<std::size_t>(x >> area_.shift_);
-  const std::int64_t step = std::int64_t{1} << area_.shift_, beyond = x & (step - 1);
-  const std::int64_t whole = SumAt(column) * (step - beyond);
-  return beyond == 0 ? whole : whole + SumAt(column + 1) * beyond;
-}
-
-std::uint64_t TissueArea::Band::In(std::int64_t x, std::int64_t width) {
-  return static_cast<std::uint64_t>(UpTo(x + width) - UpTo(x));
+  laid_[block] = rows_laid_;
 }
 
 }  // namespace patchbay::plan

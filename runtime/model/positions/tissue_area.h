@@ -1,6 +1,7 @@
 // How much of any box of an image is tissue.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -24,17 +25,35 @@ class TissueArea {
     /// may reach past the image, where there is no tissue; so may columns.
     void Lay(std::int64_t y, std::int64_t height);
     /// Pixels of tissue in columns [x, x + width) of the rows.
-    std::uint64_t In(std::int64_t x, std::int64_t width);
+    std::uint64_t In(std::int64_t x, std::int64_t width) {
+      return static_cast<std::uint64_t>(UpTo(x + width) - UpTo(x));
+    }
 
    private:
+    static constexpr std::size_t kColumnsLaid = 32;  ///< sums that are made together
+
     /// A row of pixels that ends or begins the band: what its row of cells and the next add.
     struct Border {
       const std::uint32_t *cells, *next;
       std::int64_t of_cells, of_next;
     };
     Border BorderAt(std::int64_t y) const;
-    std::int64_t SumAt(std::size_t column);
-    std::int64_t UpTo(std::int64_t x);
+    void LaySums(std::size_t block);
+
+    /// Rows of pixels above the bottom less those above the top, in the cells left of a column.
+    std::int64_t SumAt(std::size_t column) {
+      const std::size_t block = column / kColumnsLaid;
+      if (laid_[block] != rows_laid_) LaySums(block);
+      return sums_[column];
+    }
+
+    std::int64_t UpTo(std::int64_t x) {
+      x = std::clamp<std::int64_t>(x, 0, area_.columns_ << area_.shift_);
+      const auto column = static_cast<std::size_t>(x >> area_.shift_);
+      const std::int64_t step = std::int64_t{1} << area_.shift_, beyond = x & (step - 1);
+      const std::int64_t whole = SumAt(column) * (step - beyond);
+      return beyond == 0 ? whole : whole + SumAt(column + 1) * beyond;
+    }
 
     const TissueArea& area_;
     std::int64_t y_ = 0, height_ = 0;
