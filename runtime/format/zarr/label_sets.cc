@@ -1,6 +1,7 @@
 #include "runtime/format/zarr/label_sets.h"
 
 #include <map>
+#include <utility>
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
@@ -34,13 +35,13 @@ StatusOr<OpenedLabelSet> Open(const Folders& allowed, const std::string& store,
   const std::string what = StrCat(kLabelsFolder, "/", revision, "/zarr.json");
   PB_ASSIGN_OR_RETURN(const std::string text,
                       ReadFile(allowed, out.path + "/zarr.json", kMaxDocumentBytes));
-  PB_ASSIGN_OR_RETURN(const Json document, ParseJson(text, what));
+  PB_ASSIGN_OR_RETURN(Json document, ParseJson(text, what));
   PB_ASSIGN_OR_RETURN(const Json* attributes, JsonMember(document, "attributes", what));
   PB_ASSIGN_OR_RETURN(const Json* patchbay, JsonMember(*attributes, "patchbay", what));
   PB_ASSIGN_OR_RETURN(const std::string digest, JsonString(*patchbay, "digest", what));
   PB_ASSIGN_OR_RETURN(out.digest, Digest::FromHex(digest));
-  PB_ASSIGN_OR_RETURN(const Json* labels, JsonMember(*patchbay, "labels", what));
-  out.attributes = *labels;
+  PB_RETURN_IF_ERROR(JsonMember(*patchbay, "labels", what).status());
+  out.attributes = std::move(document["attributes"]["patchbay"]["labels"]);
   return out;
 }
 

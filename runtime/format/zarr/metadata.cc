@@ -254,7 +254,8 @@ StatusOr<ArrayMetadata> ParseArrayV2(const Json& document, Json attributes, std:
 StatusOr<ArrayMetadata> ReadArrayMetadata(const Folders& allowed, const std::string& path) {
   FileByteStore store = FolderOf(allowed, path);
   auto array = ReadArrayMetadata(store, "");
-  return absl::IsNotFound(array.status()) ? NoNode(allowed, path, "array") : array;
+  if (absl::IsNotFound(array.status())) return NoNode(allowed, path, "array");
+  return array;
 }
 
 StatusOr<ArrayMetadata> ReadArrayMetadata(ByteStore& store, const std::string& key) {
@@ -270,7 +271,8 @@ StatusOr<ArrayMetadata> ReadArrayMetadata(ByteStore& store, const std::string& k
 StatusOr<GroupMetadata> ReadGroupMetadata(const Folders& allowed, const std::string& path) {
   FileByteStore store = FolderOf(allowed, path);
   auto group = ReadGroupMetadata(store, "");
-  return absl::IsNotFound(group.status()) ? NoNode(allowed, path, "group") : group;
+  if (absl::IsNotFound(group.status())) return NoNode(allowed, path, "group");
+  return group;
 }
 
 StatusOr<GroupMetadata> ReadGroupMetadata(ByteStore& store, const std::string& key) {
