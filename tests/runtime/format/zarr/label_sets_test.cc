@@ -1,4 +1,4 @@
-// What a set's metadata says, and refusals of metadata that says less.
+// Metadata of a label set as it is read, and the refusal of metadata that says less.
 #include "runtime/format/zarr/label_sets.h"
 
 #include "tests/runtime/format/zarr/zarr_fixture.h"
