@@ -7,7 +7,6 @@
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
-#include "runtime/format/zarr/metadata.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/os/folder_listing.h"
 #include "workers/sources/dicom_slide.h"
@@ -89,10 +88,13 @@ StatusOr<SeenFiles> LookAtFiles(const Folders& allowed, const std::string& path,
     PB_ASSIGN_OR_RETURN(seen.stamp, SlideStamp(allowed, path));
     return seen;
   }
-  seen.own = zarr::OwnAttributes(allowed, path);
-  const bool has_digest = DigestIn(seen.own).has_value();
-  const auto shards = seen.own.find("shards");
-  if (has_digest && shards != seen.own.end() && !shards->is_null()) return seen;
+  bool has_digest = false;
+  if (auto root = zarr::ReadGroupMetadata(allowed, path); root.ok()) {
+    seen.root = *std::move(root);
+    const Json& own = zarr::OwnAttributes(*seen.root);
+    has_digest = DigestIn(own).has_value();
+    if (has_digest && own.contains("shards") && !own["shards"].is_null()) return seen;
+  }
   StatusOr<zarr::StoreFiles> files = zarr::StoreFiles::List(allowed, path, after_file);
   if (files.ok()) {
     seen.stamp = files->Stamp();

@@ -10,6 +10,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/format/zarr/metadata.h"
 #include "runtime/format/zarr/store_files.h"
 #include "runtime/os/folders.h"
 
@@ -38,7 +39,8 @@ struct SeenFiles {
   /// with the same size and mtime is not noticed here, but by workers that have the file open.
   std::string stamp;
   std::shared_ptr<const zarr::StoreFiles> files;  ///< set where a stamp covers a store's chunks
-  Json own = Json::object();  ///< zarr::OwnAttributes; an empty object for a slide
+  /// A store's root; nothing for a slide and where it cannot be read.
+  std::optional<zarr::GroupMetadata> root;
 };
 /// `after_file` is called after each file that is examined, and its error ends the work.
 StatusOr<SeenFiles> LookAtFiles(const Folders& allowed, const std::string& path,

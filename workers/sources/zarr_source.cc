@@ -419,9 +419,16 @@ std::optional<AxisSpacing> SpacingAlong(const zarr::Multiscales& multiscales, in
 StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const Folders& allowed,
                                                      const std::string& path,
                                                      const ReadCaches& caches) {
-  PB_ASSIGN_OR_RETURN(const zarr::GroupMetadata group, zarr::ReadGroupMetadata(allowed, path));
+  PB_ASSIGN_OR_RETURN(const zarr::GroupMetadata root, zarr::ReadGroupMetadata(allowed, path));
+  return OpenZarrImage(allowed, path, root, caches);
+}
+
+StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const Folders& allowed,
+                                                     const std::string& path,
+                                                     const zarr::GroupMetadata& root,
+                                                     const ReadCaches& caches) {
   PB_ASSIGN_OR_RETURN(const zarr::Multiscales multiscales,
-                      zarr::ParseMultiscales(group.attributes, path));
+                      zarr::ParseMultiscales(root.attributes, path));
   PB_ASSIGN_OR_RETURN(const AxisRoles roles, RolesOf(multiscales, path));
   ImageLayout layout;
   layout.kind = "zarr";
@@ -455,8 +462,8 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const Folders& allowed,
     layout.levels.push_back(size);
     arrays.push_back(std::move(array));
   }
-  layout.channel_names = StoredChannelNames(group.attributes, layout.channels);
-  if (const Status status = zarr::ExpectListedFiles(group.attributes, arrays); !status.ok()) {
+  layout.channel_names = StoredChannelNames(root.attributes, layout.channels);
+  if (const Status status = zarr::ExpectListedFiles(root.attributes, arrays); !status.ok()) {
     return About(WithCode(status, absl::StatusCode::kDataLoss), "open image",
                  StrCat(path, "/zarr.json"));
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/core/status.h"
+#include "runtime/format/zarr/metadata.h"
 #include "runtime/os/folders.h"
 #include "workers/sources/image_source.h"
 
@@ -19,6 +20,10 @@ namespace patchbay::workers {
 /// lists and that is gone, or a level that is, is DataLoss.
 StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(
     const Folders& allowed, const std::string& path,
+    const ReadCaches& caches = ReadCaches::ForOneImage());
+/// The same of a store whose root was read.
+StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(
+    const Folders& allowed, const std::string& path, const zarr::GroupMetadata& root,
     const ReadCaches& caches = ReadCaches::ForOneImage());
 
 }  // namespace patchbay::workers

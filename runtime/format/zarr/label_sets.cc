@@ -36,12 +36,13 @@ StatusOr<OpenedLabelSet> Open(const Folders& allowed, const std::string& store,
   PB_ASSIGN_OR_RETURN(const std::string text,
                       ReadFile(allowed, out.path + "/zarr.json", kMaxDocumentBytes));
   PB_ASSIGN_OR_RETURN(Json document, ParseJson(text, what));
-  PB_ASSIGN_OR_RETURN(const Json* attributes, JsonMember(document, "attributes", what));
-  PB_ASSIGN_OR_RETURN(const Json* patchbay, JsonMember(*attributes, "patchbay", what));
+  PB_ASSIGN_OR_RETURN(out.root, ParseGroupV3(std::move(document), what));
+  Json& attributes = out.root.attributes;
+  PB_ASSIGN_OR_RETURN(const Json* patchbay, JsonMember(attributes, "patchbay", what));
   PB_ASSIGN_OR_RETURN(const std::string digest, JsonString(*patchbay, "digest", what));
   PB_ASSIGN_OR_RETURN(out.digest, Digest::FromHex(digest));
   PB_RETURN_IF_ERROR(JsonMember(*patchbay, "labels", what).status());
-  out.attributes = std::move(document["attributes"]["patchbay"]["labels"]);
+  out.attributes = std::move(attributes["patchbay"]["labels"]);
   return out;
 }
 

@@ -15,6 +15,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/format/zarr/metadata.h"
 #include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
@@ -41,9 +42,10 @@ StatusOr<std::vector<LabelSet>> ReadLabelSets(const Folders& allowed, const std:
 
 /// A revision that was opened by its metadata.
 struct OpenedLabelSet {
-  std::string path;  ///< path of the label image
-  Digest digest;     ///< as recorded
-  Json attributes;   ///< attributes.patchbay.labels: set, classes, image_pixel_digest, ...
+  std::string path;    ///< path of the label image
+  Digest digest;       ///< as recorded
+  Json attributes;     ///< attributes.patchbay.labels: set, classes, image_pixel_digest, ...
+  GroupMetadata root;  ///< the label image's, without them
 };
 /// The set's current revision. NotFound names the existing sets.
 StatusOr<OpenedLabelSet> OpenLabelSet(const Folders& allowed, const std::string& store,

@@ -223,6 +223,22 @@ StatusOr<ArrayMetadata> ParseArrayV3(const Json& document, std::string_view what
   return out;
 }
 
+StatusOr<GroupMetadata> ParseGroupV3(Json document, std::string_view what) {
+  PB_ASSIGN_OR_RETURN(const std::int64_t format, JsonInt(document, "zarr_format", what));
+  if (format != 3) return OtherFormat(what, format, "zarr.json", 3);
+  PB_ASSIGN_OR_RETURN(const std::string node, JsonString(document, "node_type", what));
+  if (node == "array") {
+    return Malformed(what, "a Zarr array, not an OME-Zarr image: give the group above it");
+  }
+  if (node != "group") return Malformed(what, StrCat("node_type '", node, "' is not group"));
+  GroupMetadata out;
+  if (const auto attributes = document.find("attributes"); attributes != document.end()) {
+    if (!attributes->is_object()) return Malformed(what, "attributes is not an object");
+    out.attributes = std::move(*attributes);
+  }
+  return out;
+}
+
 StatusOr<ArrayMetadata> ParseArrayV2(const Json& document, Json attributes, std::string_view what) {
   ArrayMetadata out;
   out.zarr_format = 2;
@@ -277,26 +293,13 @@ StatusOr<GroupMetadata> ReadGroupMetadata(const Folders& allowed, const std::str
 
 StatusOr<GroupMetadata> ReadGroupMetadata(ByteStore& store, const std::string& key) {
   const std::string what = store.NameOf(key);
-  GroupMetadata out;
   PB_ASSIGN_OR_RETURN(auto v3, FindDocument(store, Below(key, "zarr.json")));
-  if (v3) {
-    PB_ASSIGN_OR_RETURN(const std::int64_t format, JsonInt(*v3, "zarr_format", what));
-    if (format != 3) return OtherFormat(what, format, "zarr.json", 3);
-    PB_ASSIGN_OR_RETURN(const std::string node, JsonString(*v3, "node_type", what));
-    if (node == "array") {
-      return Malformed(what, "a Zarr array, not an OME-Zarr image: give the group above it");
-    }
-    if (node != "group") return Malformed(what, StrCat("node_type '", node, "' is not group"));
-    if (const auto attributes = v3->find("attributes"); attributes != v3->end()) {
-      if (!attributes->is_object()) return Malformed(what, "attributes is not an object");
-      out.attributes = std::move(*attributes);
-    }
-    return out;
-  }
+  if (v3) return ParseGroupV3(*std::move(v3), what);
   PB_ASSIGN_OR_RETURN(const auto v2, FindDocument(store, Below(key, ".zgroup")));
   if (!v2) return NoNodeIn(store, key, "group");
   PB_ASSIGN_OR_RETURN(const std::int64_t format, JsonInt(*v2, "zarr_format", what));
   if (format != 2) return OtherFormat(what, format, ".zgroup", 2);
+  GroupMetadata out;
   out.zarr_format = 2;
   PB_ASSIGN_OR_RETURN(out.attributes, ReadAttributesV2(store, key));
   return out;

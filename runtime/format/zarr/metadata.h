@@ -28,6 +28,8 @@ struct GroupMetadata {
 /// a limit; Unimplemented: valid, but an unsupported codec, data type, grid or key encoding (the
 /// text names it).
 StatusOr<ArrayMetadata> ParseArrayV3(const Json& document, std::string_view what);
+/// The same of a group. InvalidArgument for an array.
+StatusOr<GroupMetadata> ParseGroupV3(Json document, std::string_view what);
 /// `attributes` is the content of .zattrs, or an empty object.
 StatusOr<ArrayMetadata> ParseArrayV2(const Json& document, Json attributes, std::string_view what);
 

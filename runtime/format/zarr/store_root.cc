@@ -1,7 +1,6 @@
 #include "runtime/format/zarr/store_root.h"
 
 #include "runtime/core/strings.h"
-#include "runtime/format/zarr/metadata.h"
 #include "runtime/os/folder_listing.h"
 
 namespace patchbay::zarr {
@@ -14,10 +13,14 @@ bool IsStore(const Folders& allowed, const std::string& folder) {
 }
 
 Json OwnAttributes(const Folders& allowed, const std::string& store) {
-  auto group = ReadGroupMetadata(allowed, store);
-  if (!group.ok()) return Json::object();
-  const auto own = group->attributes.find("patchbay");
-  return own != group->attributes.end() && own->is_object() ? std::move(*own) : Json::object();
+  const auto root = ReadGroupMetadata(allowed, store);
+  return root.ok() ? OwnAttributes(*root) : Json::object();
+}
+
+const Json& OwnAttributes(const GroupMetadata& root) {
+  static const Json none = Json::object();
+  const auto own = root.attributes.find("patchbay");
+  return own != root.attributes.end() && own->is_object() ? *own : none;
 }
 
 std::string SourceDigestOf(const Folders& allowed, const std::string& store) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/format/json/json.h"
+#include "runtime/format/zarr/metadata.h"
 #include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
@@ -15,6 +16,8 @@ bool IsStore(const Folders& allowed, const std::string& folder);
 /// attributes.patchbay of a store's root; an empty object for stores of other writers and for
 /// unreadable stores.
 Json OwnAttributes(const Folders& allowed, const std::string& store);
+/// The same of a root that was read; a part of it, or an object that always lives.
+const Json& OwnAttributes(const GroupMetadata& root);
 
 /// The SHA-256 of the source that a store was made from, in hex; "" when the store does not record
 /// it.

@@ -11,6 +11,7 @@
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/task.h"
 #include "workers/sources/dicom_slide.h"
+#include "workers/sources/zarr_source.h"
 
 namespace patchbay::workers {
 namespace {
@@ -36,13 +37,15 @@ StatusOr<OpenedImage> OpenImageForPlan(TaskContext& context, const std::string& 
                                        const SlideChoice& choice) {
   OpenedImage opened;
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
-  StatusOr<SeenFiles> seen = LookAtFiles(context.allowed, path, ProgressOf(context));
+  const StatusOr<SeenFiles> seen = LookAtFiles(context.allowed, path, ProgressOf(context));
   if (!zarr::IsStore(context.allowed, path)) opened.choice = choice;
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image,
-                      OpenChosenSlide(context.allowed, path, opened.choice));
+                      seen.ok() && seen->root
+                          ? OpenZarrImage(context.allowed, path, *seen->root)
+                          : OpenChosenSlide(context.allowed, path, opened.choice));
   PB_RETURN_IF_ERROR(seen.status());
-  opened.stamp = std::move(seen->stamp);
-  opened.own = std::move(seen->own);
+  opened.stamp = seen->stamp;
+  opened.own = seen->root ? zarr::OwnAttributes(*seen->root) : Json::object();
   opened.layout = image->layout();
   if (opened.layout.kind == kStoreKind) PB_RETURN_IF_ERROR(CheckPart(opened.own, choice));
   if (const auto recorded = DigestIn(opened.own)) {

@@ -35,6 +35,7 @@
 #include "workers/sources/dicom_slide.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/tile_mosaic.h"
+#include "workers/sources/zarr_source.h"
 #include "workers/stream/image_places.h"
 
 namespace patchbay::workers {
@@ -95,7 +96,7 @@ StatusOr<plan::ImageLabels> LabelSetOf(const Folders& allowed, const std::string
   if (!found.ok()) return RefuseLabelSet(path, set, found.status());
   revision.opened = *std::move(found);
   const zarr::OpenedLabelSet& opened = *revision.opened;
-  const StatusOr<std::unique_ptr<ImageSource>> source = OpenImage(allowed, opened.path);
+  const auto source = OpenZarrImage(allowed, opened.path, opened.root);
   if (!source.ok()) return RefuseLabelSet(path, set, source.status());
   if (!Fits((*source)->layout(), image.size)) {
     return RefuseLabelSet(path, set,

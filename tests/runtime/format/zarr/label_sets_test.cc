@@ -8,15 +8,17 @@ namespace {
 
 constexpr const char* kRevision = "drawn.0123456789abcdef";
 
+const Json kSeries = {{"multiscales", Json::array()}};
+
 /// A store whose one set has a document with `patchbay` in it.
-StatusOr<OpenedLabelSet> Opened(const Json& patchbay) {
+StatusOr<OpenedLabelSet> Opened(const Json& patchbay, const char* node_type = "group") {
   const TempFolder store;
-  const auto group = [&](const std::string& folder, const Json& attributes) {
-    const Json document = {{"zarr_format", 3}, {"node_type", "group"}, {"attributes", attributes}};
+  const auto write = [&](const std::string& folder, const char* type, const Json& attributes) {
+    const Json document = {{"zarr_format", 3}, {"node_type", type}, {"attributes", attributes}};
     WriteText(store / (folder + "/zarr.json"), document.dump());
   };
-  group("labels", {{"ome", {{"labels", {kRevision}}}}});
-  group(std::string("labels/") + kRevision, {{"patchbay", patchbay}});
+  write("labels", "group", {{"ome", {{"labels", {kRevision}}}}});
+  write(std::string("labels/") + kRevision, node_type, {{"patchbay", patchbay}, {"ome", kSeries}});
   return OpenLabelSet(Folders::OfThisUser(), store.path(), "drawn");
 }
 
@@ -26,6 +28,18 @@ TEST(LabelSets, HaveTheAttributesOfTheirDocument) {
   ASSERT_TRUE(set.ok()) << set.status();
   EXPECT_EQ(set->attributes, labels);
   EXPECT_EQ(set->digest.Hex(), std::string(64, 'a'));
+}
+
+TEST(LabelSets, HaveTheRootThatTheirImageIsOpenedBy) {
+  const auto set = Opened({{"digest", std::string(64, 'a')}, {"labels", Json::object()}});
+  ASSERT_TRUE(set.ok()) << set.status();
+  EXPECT_EQ(set->root.zarr_format, 3);
+  EXPECT_EQ(set->root.attributes["ome"], kSeries);
+}
+
+TEST(LabelSets, AreRefusedWhereTheyAreNoGroup) {
+  const auto set = Opened({{"digest", std::string(64, 'a')}, {"labels", Json::object()}}, "array");
+  EXPECT_TRUE(absl::IsInvalidArgument(set.status())) << set.status();
 }
 
 TEST(LabelSets, AreRefusedWithoutWhatTheirDocumentMustHave) {
