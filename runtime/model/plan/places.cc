@@ -108,13 +108,11 @@ struct CountedCells {
 
   Status Add(const Point& /*first*/, std::uint64_t bits, std::uint64_t goes_on) {
     cells += static_cast<std::uint64_t>(std::popcount(bits));
-    runs += static_cast<std::size_t>(std::popcount(bits & ~(bits << 1 | goes_on)));
-    if (runs <= CellSet::kMaxRuns) return absl::OkStatus();
-    return RefusedPlaces(StrCat("more than ", CellSet::kMaxRuns, " runs of cells"));
+    runs += static_cast<std::uint64_t>(std::popcount(bits & ~(bits << 1 | goes_on)));
+    return absl::OkStatus();
   }
 
-  std::uint64_t cells = 0;
-  std::size_t runs = 0;
+  std::uint64_t cells = 0, runs = 0;
 };
 
 /// Filters the sets of `numbers` row by row, so that they share what the filter finds of a row.
@@ -127,10 +125,12 @@ Status FilterTogether(TissueFilter& filter, const std::vector<const CellSet*>& s
   for (std::uint64_t row = 0; row != kNoRow;) {
     std::uint64_t next_row = kNoRow;
     for (std::size_t i = 0; i < left.size(); ++i) {
-      std::span<const CellRun>& runs = left[i];
+      std::span<const CellRun> runs = left[i];  // not looked up again for each run
+      Taken& of_set = taken[numbers[i]];
       for (; !runs.empty() && runs.front().y == row; runs = runs.subspan(1)) {
-        PB_RETURN_IF_ERROR(filter.Filter(runs.front(), taken[numbers[i]]));
+        PB_RETURN_IF_ERROR(filter.Filter(runs.front(), of_set));
       }
+      left[i] = runs;
       if (!runs.empty()) next_row = std::min<std::uint64_t>(next_row, runs.front().y);
     }
     row = next_row;
@@ -173,7 +173,12 @@ Status ImagePlaces::AddFiltered(const TissueWanted& tissue,
     return absl::OkStatus();
   }
   PB_ASSIGN_OR_RETURN(const std::vector<CountedCells> taken, Filtered<CountedCells>(tissue, sets));
-  for (const CountedCells& one : taken) counted_.push_back(one.cells);
+  for (const CountedCells& one : taken) {
+    if (one.runs > CellSet::kMaxRuns) {
+      return RefusedPlaces(StrCat("more than ", CellSet::kMaxRuns, " runs of cells"));
+    }
+    counted_.push_back(one.cells);
+  }
   return absl::OkStatus();
 }
 
