@@ -97,22 +97,33 @@ StatusOr<protocol::JobRow> Client::DescribeJob(JobId job) {
 
 namespace {
 
-Status Pause(const std::function<bool()>& keep_waiting, std::string_view what) {
-  if (keep_waiting && !keep_waiting()) return Cancelled(what, ": interrupted");
-  std::this_thread::sleep_for(std::chrono::milliseconds(kPollMs));
-  return absl::OkStatus();
-}
+/// The pauses of one wait: a fiftieth of the time that it has lasted.
+class Pauses {
+ public:
+  Status Next(const std::function<bool()>& keep_waiting, std::string_view what) const {
+    if (keep_waiting && !keep_waiting()) return Cancelled(what, ": interrupted");
+    constexpr Clock::duration kShortest = std::chrono::milliseconds(5),
+                              kLongest = std::chrono::milliseconds(100);
+    std::this_thread::sleep_for(std::clamp((Clock::now() - begun_) / 50, kShortest, kLongest));
+    return absl::OkStatus();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begun_ = Clock::now();
+};
 
 }  // namespace
 
 StatusOr<protocol::JobRow> Client::Wait(JobId job,
                                         const std::function<void(const protocol::JobRow&)>& watch,
                                         const std::function<bool()>& keep_waiting) {
+  const Pauses pauses;
   for (;;) {
     PB_ASSIGN_OR_RETURN(protocol::JobRow row, DescribeJob(job));
     if (watch) watch(row);
     if (HasEnded(row.state)) return row;
-    PB_RETURN_IF_ERROR(Pause(keep_waiting, StrCat("wait for job ", job)));
+    PB_RETURN_IF_ERROR(pauses.Next(keep_waiting, StrCat("wait for job ", job)));
   }
 }
 
@@ -166,6 +177,7 @@ StatusOr<protocol::ResultFetched> Client::FetchResult(TaskId task) {
 
 StatusOr<std::string> Client::WaitForResult(TaskId task,
                                             const std::function<bool()>& keep_waiting) {
+  const Pauses pauses;
   for (;;) {
     PB_ASSIGN_OR_RETURN(auto fetched, FetchResult(task));
     switch (fetched.state) {
@@ -178,7 +190,7 @@ StatusOr<std::string> Client::WaitForResult(TaskId task,
       default:
         break;
     }
-    PB_RETURN_IF_ERROR(Pause(keep_waiting, StrCat("wait for task ", task.ToString())));
+    PB_RETURN_IF_ERROR(pauses.Next(keep_waiting, StrCat("wait for task ", task.ToString())));
   }
 }
 
