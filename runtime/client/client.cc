@@ -97,33 +97,25 @@ StatusOr<protocol::JobRow> Client::DescribeJob(JobId job) {
 
 namespace {
 
-/// The pauses of one wait: a fiftieth of the time that it has lasted.
-class Pauses {
- public:
-  Status Next(const std::function<bool()>& keep_waiting, std::string_view what) const {
-    if (keep_waiting && !keep_waiting()) return Cancelled(what, ": interrupted");
-    constexpr Clock::duration kShortest = std::chrono::milliseconds(5),
-                              kLongest = std::chrono::milliseconds(100);
-    std::this_thread::sleep_for(std::clamp((Clock::now() - begun_) / 50, kShortest, kLongest));
-    return absl::OkStatus();
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begun_ = Clock::now();
-};
+/// Between two looks of a wait that began at `begun`.
+Status Pause(TimeMs begun, const std::function<bool()>& keep_waiting, std::string_view what) {
+  if (keep_waiting && !keep_waiting()) return Cancelled(what, ": interrupted");
+  const TimeMs pause = PauseAfter(SteadyClock().NowMs() - begun);
+  std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+  return absl::OkStatus();
+}
 
 }  // namespace
 
 StatusOr<protocol::JobRow> Client::Wait(JobId job,
                                         const std::function<void(const protocol::JobRow&)>& watch,
                                         const std::function<bool()>& keep_waiting) {
-  const Pauses pauses;
+  const TimeMs begun = SteadyClock().NowMs();
   for (;;) {
     PB_ASSIGN_OR_RETURN(protocol::JobRow row, DescribeJob(job));
     if (watch) watch(row);
     if (HasEnded(row.state)) return row;
-    PB_RETURN_IF_ERROR(pauses.Next(keep_waiting, StrCat("wait for job ", job)));
+    PB_RETURN_IF_ERROR(Pause(begun, keep_waiting, StrCat("wait for job ", job)));
   }
 }
 
@@ -177,7 +169,7 @@ StatusOr<protocol::ResultFetched> Client::FetchResult(TaskId task) {
 
 StatusOr<std::string> Client::WaitForResult(TaskId task,
                                             const std::function<bool()>& keep_waiting) {
-  const Pauses pauses;
+  const TimeMs begun = SteadyClock().NowMs();
   for (;;) {
     PB_ASSIGN_OR_RETURN(auto fetched, FetchResult(task));
     switch (fetched.state) {
@@ -190,7 +182,7 @@ StatusOr<std::string> Client::WaitForResult(TaskId task,
       default:
         break;
     }
-    PB_RETURN_IF_ERROR(pauses.Next(keep_waiting, StrCat("wait for task ", task.ToString())));
+    PB_RETURN_IF_ERROR(Pause(begun, keep_waiting, StrCat("wait for task ", task.ToString())));
   }
 }
 

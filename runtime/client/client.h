@@ -1,6 +1,7 @@
 // The interface with which a user's program submits and watches jobs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/clock.h"
 #include "runtime/core/status.h"
 #include "runtime/wire/protocol/messages.h"
 
@@ -18,6 +20,10 @@ struct Body;
 namespace patchbay::client {
 
 inline constexpr std::int64_t kRequestTimeoutMs = 30'000;
+
+/// Milliseconds from one look at a job or a result to the next, when it was waited for so long: an
+/// end is noticed late by a fiftieth of the wait, or 5 ms, and a long wait asks ten times a second.
+constexpr TimeMs PauseAfter(TimeMs waited) { return std::clamp<TimeMs>(waited / 50, 5, 100); }
 
 /// Not thread-safe: use it from one thread, or under a lock.
 class Client {
@@ -39,9 +45,8 @@ class Client {
   StatusOr<std::vector<protocol::JobRow>> DescribeAllJobs();
   /// NotFound for a job the scheduler does not know.
   StatusOr<protocol::JobRow> DescribeJob(JobId job);
-  /// Looks until the job has ended or `keep_waiting` returns false (Cancelled): every 5 ms at
-  /// first, every 100 ms once it lasts, so that an end is noticed late by a fiftieth of the wait at
-  /// most. `watch` is called with every row.
+  /// Looks until the job has ended or `keep_waiting` returns false (Cancelled), with PauseAfter
+  /// between looks. `watch` is called with every row.
   StatusOr<protocol::JobRow> Wait(JobId job,
                                   const std::function<void(const protocol::JobRow&)>& watch = {},
                                   const std::function<bool()>& keep_waiting = {});

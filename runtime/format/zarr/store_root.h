@@ -18,6 +18,7 @@ bool IsStore(const Folders& allowed, const std::string& folder);
 Json OwnAttributes(const Folders& allowed, const std::string& store);
 /// The same of a root that was read; a part of it, or an object that always lives.
 const Json& OwnAttributes(const GroupMetadata& root);
+const Json& OwnAttributes(GroupMetadata&&) = delete;
 
 /// The SHA-256 of the source that a store was made from, in hex; "" when the store does not record
 /// it.

@@ -82,6 +82,14 @@ TEST(Client, WaitsUntilAJobHasEndedAndShowsItsProgress) {
   EXPECT_EQ(seen, 3);
 }
 
+TEST(Client, LooksSoonAtFirstAndSeldomInTheEnd) {
+  EXPECT_EQ(PauseAfter(0), 5);
+  EXPECT_EQ(PauseAfter(250), 5);
+  EXPECT_EQ(PauseAfter(2'000), 40);
+  EXPECT_EQ(PauseAfter(5'000), 100);
+  EXPECT_EQ(PauseAfter(3'600'000), 100);
+}
+
 TEST(Client, StopsWaitingWhenTold) {
   Scripted scheduler;
   scheduler.answers = {Body(protocol::JobsDescribed{{RowIn(protocol::JobState::kRunning)}})};
