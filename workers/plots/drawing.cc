@@ -7,6 +7,7 @@
 #include <numbers>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <cairo.h>
 #include <freetype/freetype.h>
@@ -15,6 +16,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/core/strings.h"
+#include "workers/sources/png_encoder.h"
 
 // font_files.S: the two files as they were when this program was built.
 extern "C" const char patchbay_font_regular_begin[], patchbay_font_regular_end[];
@@ -134,11 +136,6 @@ void AddLines(cairo_t* context, std::span<const PlotPoint> points) {
     const PlotPoint at = Snapped(point);
     cairo_line_to(context, at.x, at.y);
   }
-}
-
-cairo_status_t Append(void* bytes, const unsigned char* from, unsigned int size) {
-  static_cast<std::string*>(bytes)->append(reinterpret_cast<const char*>(from), size);
-  return CAIRO_STATUS_SUCCESS;
 }
 
 bool IsContinuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
@@ -302,13 +299,25 @@ std::string Drawing::Shortened(std::string_view text, double width, const TextSt
 }
 
 StatusOr<std::string> Drawing::Png() const {
-  std::string bytes;
-  cairo_status_t status = cairo_status(context_.get());
-  if (status == CAIRO_STATUS_SUCCESS) {
-    status = cairo_surface_write_to_png_stream(cairo_get_target(context_.get()), &Append, &bytes);
+  cairo_surface_t* surface = cairo_get_target(context_.get());
+  const cairo_status_t status = cairo_status(context_.get());
+  if (status != CAIRO_STATUS_SUCCESS) return Internal("draw: ", cairo_status_to_string(status));
+  cairo_surface_flush(surface);
+  const unsigned char* const pixels = cairo_image_surface_get_data(surface);
+  const int stride = cairo_image_surface_get_stride(surface);
+  std::vector<std::byte> rgb(static_cast<std::size_t>(height_) * static_cast<std::size_t>(width_) *
+                             3);
+  std::byte* to = rgb.data();
+  for (int y = 0; y < height_; ++y) {
+    const auto* row =
+        reinterpret_cast<const std::uint32_t*>(pixels + static_cast<std::ptrdiff_t>(y) * stride);
+    for (int x = 0; x < width_; ++x) {
+      *to++ = static_cast<std::byte>(row[x] >> 16);
+      *to++ = static_cast<std::byte>(row[x] >> 8);
+      *to++ = static_cast<std::byte>(row[x]);
+    }
   }
-  if (status == CAIRO_STATUS_SUCCESS) return bytes;
-  return Internal("write png: ", cairo_status_to_string(status));
+  return EncodePng(ContiguousView<3>(rgb.data(), DType::kUint8, {height_, width_, 3}));
 }
 
 }  // namespace patchbay::workers
