@@ -22,8 +22,9 @@ namespace patchbay::client {
 inline constexpr std::int64_t kRequestTimeoutMs = 30'000;
 
 /// Milliseconds from one look at a job or a result to the next, when it was waited for so long: an
-/// end is noticed late by a fiftieth of the wait, or 5 ms, and a long wait asks ten times a second.
-constexpr TimeMs PauseAfter(TimeMs waited) { return std::clamp<TimeMs>(waited / 50, 5, 100); }
+/// end is noticed late by a hundredth of the wait, or 5 ms, and a long wait asks twenty times a
+/// second.
+constexpr TimeMs PauseAfter(TimeMs waited) { return std::clamp<TimeMs>(waited / 100, 5, 50); }
 
 /// Not thread-safe: use it from one thread, or under a lock.
 class Client {

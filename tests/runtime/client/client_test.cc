@@ -84,10 +84,10 @@ TEST(Client, WaitsUntilAJobHasEndedAndShowsItsProgress) {
 
 TEST(Client, LooksSoonAtFirstAndSeldomInTheEnd) {
   EXPECT_EQ(PauseAfter(0), 5);
-  EXPECT_EQ(PauseAfter(250), 5);
-  EXPECT_EQ(PauseAfter(2'000), 40);
-  EXPECT_EQ(PauseAfter(5'000), 100);
-  EXPECT_EQ(PauseAfter(3'600'000), 100);
+  EXPECT_EQ(PauseAfter(500), 5);
+  EXPECT_EQ(PauseAfter(2'000), 20);
+  EXPECT_EQ(PauseAfter(5'000), 50);
+  EXPECT_EQ(PauseAfter(3'600'000), 50);
 }
 
 TEST(Client, StopsWaitingWhenTold) {

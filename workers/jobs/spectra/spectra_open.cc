@@ -43,7 +43,12 @@ StatusOr<std::string> SaveMask(TaskContext& context, const SpectraTask& task,
   return SaveSpectraArray(task.folders, EncodeTissueMask(mask));
 }
 
-/// Strips, the name, and the merge, which depends on all of them.
+/// Where the name stands among `strips` tasks: before the last quarter. The file is in memory by
+/// then for the most part, and the strips that follow, of the job's last slide ever finer, leave no
+/// worker alone with it.
+std::size_t PlaceOfName(std::size_t strips) { return strips - (strips + 3) / 4; }
+
+/// Strips, among them the name, and the merge, which depends on all of them and the name last.
 std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraImage& image,
                                          const std::string& mask) {
   const Json stamp = JsonOf(task.asked);
@@ -56,13 +61,16 @@ std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraI
                   JsonOf(SpectraPayload{task.asked.stamp, frames, mask})));
     strip.weight = RawBytesOf(image.grid, frames, image.source->layout().channels);
   }
-  // The file was just read: it is in memory. A worker that has no strip left may name it.
-  tasks.push_back(task.Part("spectra.name", "digest", stamp));
+  const std::size_t name = PlaceOfName(tasks.size());
+  tasks.insert(tasks.begin() + static_cast<std::ptrdiff_t>(name),
+               task.Part("spectra.name", "digest", stamp));
   protocol::TaskSpec merge = task.Part("spectra.slide", "merge", stamp);
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     tasks[i].resources = SpectraResources(task.settings);  // the name's in turn with the strips'
-    merge.depends_on.push_back(protocol::kSpawnedBase + static_cast<std::uint32_t>(i));
+    if (i != name)
+      merge.depends_on.push_back(protocol::kSpawnedBase + static_cast<std::uint32_t>(i));
   }
+  merge.depends_on.push_back(protocol::kSpawnedBase + static_cast<std::uint32_t>(name));
   merge.weight = kMergeWeight;
   merge.resources.cpu_millis = kEndingCpuMillis;
   tasks.push_back(std::move(merge));
