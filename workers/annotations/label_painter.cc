@@ -112,7 +112,8 @@ class LabelPainter::Canvas {
  public:
   explicit Canvas(std::int64_t side)
       : side_(side),
-        crossings_(static_cast<std::size_t>(side)),
+        row_words_(static_cast<std::size_t>(side + kBits - 1) / kBits),
+        toggles_(static_cast<std::size_t>(side) * row_words_),
         turns_(static_cast<std::size_t>(side) + 1),
         changed_(static_cast<std::size_t>(side) / kBits + 1) {}
 
@@ -131,7 +132,7 @@ class LabelPainter::Canvas {
         Cross(ring[i], ring[i + 1 == ring.size() ? 0 : i + 1], tile);
       }
     }
-    FindSpans(tile);
+    FindSpans();
     if (spans_.size() == 1 && spans_[0].begin == 0 && spans_[0].end == side_ * side_) {
       value_ = value;
     } else if (!spans_.empty() && value_ != value) {
@@ -175,10 +176,10 @@ class LabelPainter::Canvas {
       if (least > right + kMargin) return;
     }
     for (std::int64_t row = first; row < last; ++row) {
-      SetChanged(row);
       const double y = static_cast<double>(tile.y + row) + 0.5;
-      crossings_[static_cast<std::size_t>(row)].push_back((b.x - a.x) * (y - a.y) / (b.y - a.y) +
-                                                          a.x);
+      const std::int64_t x = FirstFrom((b.x - a.x) * (y - a.y) / (b.y - a.y) + a.x, tile);
+      if (x < side_) Toggle(row, x);
+      SetChanged(row);
     }
   }
 
@@ -188,10 +189,19 @@ class LabelPainter::Canvas {
   }
   /// The first pixel of a row whose centre lies at `x` or to the right of it, 0 to side.
   std::int64_t FirstFrom(double x, const Box& tile) const {
-    return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(x - 0.5)) - tile.x, 0,
-                                    side_);
+    const auto left = static_cast<double>(tile.x);
+    const double centre = x - 0.5;  // of the pixel whose left edge that is
+    if (!(centre > left)) return 0;
+    if (centre > left + static_cast<double>(side_ - 1)) return side_;
+    const auto before = static_cast<std::int64_t>(centre);
+    return before - tile.x + (static_cast<double>(before) < centre ? 1 : 0);
   }
 
+  /// The pixels of `row` from `x` on are inside where they were outside.
+  void Toggle(std::int64_t row, std::int64_t x) {
+    toggles_[static_cast<std::size_t>(row) * row_words_ + static_cast<std::size_t>(x / kBits)] ^=
+        std::uint64_t{1} << (x % kBits);
+  }
   void SetChanged(std::int64_t row) {
     changed_[static_cast<std::size_t>(row / kBits)] |= std::uint64_t{1} << (row % kBits);
   }
@@ -214,8 +224,8 @@ class LabelPainter::Canvas {
     }
   }
 
-  /// Empties crossings_ and turns_ into spans_: row by row where something changes.
-  void FindSpans(const Box& tile) {
+  /// Empties toggles_ and turns_ into spans_: row by row where something changes.
+  void FindSpans() {
     spans_.clear();
     bool begins_inside = false;
     std::int64_t done = 0;  // rows
@@ -224,30 +234,27 @@ class LabelPainter::Canvas {
         const std::int64_t y = static_cast<std::int64_t>(word) * kBits + std::countr_zero(rows);
         if (begins_inside) Cover(done * side_, std::min(y, side_) * side_);
         begins_inside ^= std::exchange(turns_[static_cast<std::size_t>(y)], 0) != 0;
-        if (y < side_) CoverRow(y, begins_inside, tile);
+        if (y < side_) CoverRow(y, begins_inside);
         done = y + 1;
       }
     }
     if (begins_inside) Cover(done * side_, side_ * side_);
   }
 
-  /// Row `y` alone, from its crossings, which it empties.
-  void CoverRow(std::int64_t y, bool is_inside, const Box& tile) {
-    std::vector<double>& at = crossings_[static_cast<std::size_t>(y)];
-    if (at.size() == 2) {
-      if (at[1] < at[0]) std::swap(at[0], at[1]);
-    } else if (at.size() > 2) {
-      std::sort(at.begin(), at.end());
+  /// Row `y` alone, from its toggles, which it empties.
+  void CoverRow(std::int64_t y, bool is_inside) {
+    const std::int64_t row = y * side_;
+    std::int64_t begin = row;
+    std::uint64_t* const words = toggles_.data() + static_cast<std::size_t>(y) * row_words_;
+    for (std::size_t word = 0; word < row_words_; ++word) {
+      for (std::uint64_t at = std::exchange(words[word], 0); at != 0; at &= at - 1) {
+        const std::int64_t x = row + static_cast<std::int64_t>(word) * kBits + std::countr_zero(at);
+        if (is_inside) Cover(begin, x);
+        is_inside = !is_inside;
+        begin = x;
+      }
     }
-    std::int64_t begin = 0;
-    const auto turn_at = [&](std::int64_t x) {
-      if (is_inside) Cover(y * side_ + begin, y * side_ + x);
-      is_inside = !is_inside;
-      begin = x;
-    };
-    for (const double x : at) turn_at(FirstFrom(x, tile));
-    if (is_inside) turn_at(side_);
-    at.clear();
+    if (is_inside) Cover(begin, row + side_);
   }
 
   std::uint8_t* Pixels() {
@@ -259,12 +266,14 @@ class LabelPainter::Canvas {
   const std::int64_t side_;
   std::uint8_t* pixels_ = nullptr;
   std::optional<std::uint8_t> value_;
-  std::vector<std::vector<double>> crossings_;  ///< crossings of each row; empty between two fills
+  static constexpr std::int64_t kBits = 64;
+  const std::size_t row_words_;
+  /// A bit for each pixel before which an odd number of edges cross its row; 0 between two fills.
+  std::vector<std::uint64_t> toggles_;
   /// Whether the rows from this one on begin inside where those above begin outside; 0 between two
   /// fills.
   std::vector<std::uint8_t> turns_;
-  static constexpr std::int64_t kBits = 64;
-  std::vector<std::uint64_t> changed_;  ///< a bit for each row with crossings or a turn
+  std::vector<std::uint64_t> changed_;  ///< a bit for each row with toggles or a turn
   std::vector<Span> spans_;
 };
 
