@@ -58,9 +58,12 @@ struct ByteRows {
   std::size_t rows = 1;
 };
 /// Sha256Of the rows of each item, one after another. Several items are hashed side by side where
-/// the processor can: two by the SHA instructions, sixteen by AVX-512, 1.4 and 2 times the bytes of
-/// one.
+/// the processor can: two by the SHA instructions, or sixteen by AVX-512, whichever is faster on it,
+/// up to twice the bytes of one.
 std::vector<Digest> Sha256OfEach(std::span<const ByteRows> items);
+/// How many items are hashed side by side on this processor; the first call measures it, in less
+/// than a millisecond.
+std::size_t Sha256SideBySide();
 
 /// The digests of items that arrive in parts. `next(i)` returns the next bytes of item i, valid
 /// until the next call for i, or no bytes at the item's end. Its first error ends the hashing.

@@ -44,8 +44,8 @@ struct alignas(64) Sha256SixteenWords {
 /// Whether this processor has the AVX-512 that the next function needs.
 bool HasSixteenShaLanes();
 
-/// The same for sixteen streams in the lanes of vectors: faster than two by the SHA instructions
-/// from about six streams on.
+/// The same for sixteen streams in the lanes of vectors: on some processors faster than pairs by
+/// the SHA instructions, on others slower.
 void Sha256BlocksOfSixteen(Sha256SixteenWords& words, const std::byte* const (&bytes)[16],
                            std::size_t blocks);
 

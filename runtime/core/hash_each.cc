@@ -1,6 +1,7 @@
 // Many SHA-256 at once: streams are cut into runs of whole blocks, and as many as the processor
 // supports are hashed in parallel.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "runtime/core/hash.h"
@@ -10,8 +11,43 @@ namespace patchbay {
 namespace {
 
 constexpr std::size_t kLanes = 16;
-/// The number of streams from which sixteen lanes, some of them idle, are faster than pairs.
-constexpr std::size_t kLanesWorth = 12;
+
+/// The least seconds of a few calls: the first wakes units of the processor that slept.
+template <typename Call>
+double LeastSeconds(const Call& call) {
+  double least = 1;
+  for (int i = 0; i < 5; ++i) {
+    const auto begun = std::chrono::steady_clock::now();
+    call();
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun;
+    least = std::min(least, taken.count());
+  }
+  return least;
+}
+
+/// The number of streams from which sixteen lanes, some of them idle, are faster here than pairs;
+/// more than kLanes where pairs always are. Processors that have both differ in which is faster.
+std::size_t MeasureLanesWorth() {
+  if (!HasSixteenShaLanes()) return kLanes + 1;
+  constexpr std::size_t kBlocks = 128, kBytes = kBlocks * kSha256BlockBytes;
+  const std::vector<std::byte> bytes(kLanes * kBytes);  // more than the first-level cache holds
+  const std::byte* at[kLanes];
+  for (std::size_t i = 0; i < kLanes; ++i) at[i] = bytes.data() + i * kBytes;
+  const double in_lanes = LeastSeconds([&] {
+    Sha256SixteenWords words{};
+    Sha256BlocksOfSixteen(words, at, kBlocks);
+  });
+  const double in_pairs = LeastSeconds([&] {
+    Sha256Words a = kSha256Start, b = kSha256Start;
+    for (std::size_t i = 0; i < kLanes; i += 2) Sha256BlocksOfTwo(a, at[i], b, at[i + 1], kBlocks);
+  });
+  return static_cast<std::size_t>(kLanes * std::min(in_lanes / in_pairs, 1.0)) + 1;
+}
+
+std::size_t LanesWorth() {
+  static const std::size_t worth = MeasureLanesWorth();
+  return worth;
+}
 
 /// Returns the next rows of an item; no bytes after the last ones.
 using NextRows = std::function<ByteRows(std::size_t item)>;
@@ -143,10 +179,10 @@ void StepPairs(std::vector<Stream>& streams) {
 
 void SideBySide(std::size_t items, const NextRows& next, std::vector<Digest>& digests) {
   std::vector<Stream> streams;
-  const std::size_t room = HasSixteenShaLanes() ? kLanes : 2;
+  const std::size_t room = Sha256SideBySide(), lanes_worth = LanesWorth();
   for (std::size_t begun = 0; begun < items || !streams.empty();) {
     for (; streams.size() < room && begun < items; ++begun) streams.emplace_back(next, begun);
-    streams.size() >= kLanesWorth ? StepSixteen(streams) : StepPairs(streams);
+    streams.size() >= lanes_worth ? StepSixteen(streams) : StepPairs(streams);
     std::erase_if(streams, [&](const Stream& stream) {
       if (stream.blocks() > 0) return false;
       digests[stream.index()] = stream.Finish();
@@ -177,6 +213,8 @@ std::vector<Digest> OfEach(std::size_t items, const NextRows& next) {
 }
 
 }  // namespace
+
+std::size_t Sha256SideBySide() { return LanesWorth() <= kLanes ? kLanes : 2; }
 
 std::vector<Digest> Sha256OfEach(std::span<const ByteRows> items) {
   std::vector<bool> given(items.size());

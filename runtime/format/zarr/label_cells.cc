@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "runtime/core/hash_blocks.h"
 #include "runtime/core/runs.h"
 
 namespace patchbay::zarr {
@@ -10,35 +9,35 @@ namespace patchbay::zarr {
 LabelCellEncoder::LabelCellEncoder(const ImageStoreSettings& settings)
     : settings_(settings), encoder_(settings), hasher_(settings) {}
 
-std::size_t LabelCellEncoder::SideBySide() { return HasSixteenShaLanes() ? 16 : 2; }
-
-Status LabelCellEncoder::Encode(std::span<const CellPart> cells, std::span<EncodedCell> out) {
-  Hash(cells, out);
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    const auto& [cell, height, width] = cells[i];
-    if (cell->pixels == nullptr) {
-      PB_ASSIGN_OR_RETURN(const EncodedCell* constant, ConstantOf(cell->value, height, width));
-      out[i] = *constant;
-    } else {
-      PB_RETURN_IF_ERROR(EncodePixels(cell->pixels.get(), height, width, out[i].bytes));
-    }
+Status LabelCellEncoder::Encode(const CellPart& part, EncodedCell& out) {
+  const auto& [cell, height, width] = part;
+  if (cell->pixels == nullptr) {
+    PB_ASSIGN_OR_RETURN(const EncodedCell* constant, ConstantOf(cell->value, height, width));
+    out = *constant;
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  waiting_.push_back(ViewOf(cell->pixels.get(), height, width));
+  digests_.push_back(&out.pixels);
+  if (waiting_.size() >= Sha256SideBySide()) HashWaiting();
+  return EncodePixels(cell->pixels.get(), height, width, out.bytes);
+}
+
+void LabelCellEncoder::FinishDigests(LabelCellEncoder& other) {
+  waiting_.insert(waiting_.end(), other.waiting_.begin(), other.waiting_.end());
+  digests_.insert(digests_.end(), other.digests_.begin(), other.digests_.end());
+  other.waiting_.clear();
+  other.digests_.clear();
+  HashWaiting();
 }
 
 void LabelCellEncoder::Count(const CellPart& part) { Tally(part, settings_.chunk.x, counts_); }
 
-/// Digests of the chunks that have pixels.
-void LabelCellEncoder::Hash(std::span<const CellPart> cells, std::span<EncodedCell> out) {
-  std::vector<ConstTensorView> views;
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    if (cells[i].cell->pixels == nullptr) continue;
-    views.push_back(ViewOf(cells[i].cell->pixels.get(), cells[i].height, cells[i].width));
-    places.push_back(i);
-  }
-  const std::vector<Digest> found = hasher_.HashEach(views, std::vector<bool>(views.size(), false));
-  for (std::size_t i = 0; i < places.size(); ++i) out[places[i]].pixels = found[i];
+void LabelCellEncoder::HashWaiting() {
+  const std::vector<bool> is_fill(waiting_.size(), false);
+  const std::vector<Digest> found = hasher_.HashEach(waiting_, is_fill);
+  for (std::size_t i = 0; i < found.size(); ++i) *digests_[i] = found[i];
+  waiting_.clear();
+  digests_.clear();
 }
 
 /// The chunk's pixels padded with background to a whole one, encoded.

@@ -29,24 +29,25 @@ struct CellPart {
   std::int64_t height, width;
 };
 
-/// One thread's. Its results depend on the pixels and settings alone.
+/// One thread's. Its results depend on the pixels and settings alone. Digests of pixels come
+/// later, as soon as enough chunks are there to be hashed side by side, and at the latest by
+/// FinishDigests.
 class LabelCellEncoder {
  public:
   /// `settings`, of uint8 and one channel, outlive it.
   explicit LabelCellEncoder(const ImageStoreSettings& settings);
 
-  /// The number of chunks whose digests are computed at once: more of them in a call are no faster.
-  static std::size_t SideBySide();
-
-  /// One entry of `out` for each of `cells`.
-  Status Encode(std::span<const CellPart> cells, std::span<EncodedCell> out);
+  /// `out` and the pixels stay where they are until FinishDigests.
+  Status Encode(const CellPart& part, EncodedCell& out);
+  /// Completes what this and `other` encoded.
+  void FinishDigests(LabelCellEncoder& other);
   /// Adds the pixels of a chunk to counts().
   void Count(const CellPart& part);
   /// Pixels by value.
   const std::array<std::uint64_t, 256>& counts() const { return counts_; }
 
  private:
-  void Hash(std::span<const CellPart> cells, std::span<EncodedCell> out);
+  void HashWaiting();
   Status EncodePixels(const std::uint8_t* pixels, std::int64_t height, std::int64_t width,
                       std::vector<std::byte>& to);
   StatusOr<const EncodedCell*> ConstantOf(std::uint8_t value, std::int64_t height,
@@ -58,6 +59,8 @@ class LabelCellEncoder {
   PixelHasher hasher_;
   std::map<std::array<std::int64_t, 3>, EncodedCell> constants_;  ///< by value, height, width
   std::vector<std::byte> raw_;
+  std::vector<ConstTensorView> waiting_;  ///< pixels of chunks without a digest
+  std::vector<Digest*> digests_;          ///< where theirs go
   std::array<std::uint64_t, 256> counts_{};
 };
 

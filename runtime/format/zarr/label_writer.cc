@@ -25,6 +25,9 @@ constexpr std::int64_t kChunkSide = 512;
 constexpr std::int64_t kHalf = kChunkSide / 2;
 constexpr std::int64_t kShardSide = 4096;
 constexpr int kCodecLevel = 1;
+/// Chunks that one thread encodes before it looks for more; even (see HalveInto). Larger means that
+/// threads wait longer for each other at a row's end.
+constexpr std::size_t kTogether = 2;
 
 /// A row of chunks of one level.
 struct ChunkRow {
@@ -229,19 +232,20 @@ class Pyramid {
   /// Encodes the chunks of `row`, some at a time, each right after `before` was called for it.
   Status Encode(const LevelRows& level, ChunkRow& row, SharedLoop& loop,
                 const std::function<void(std::size_t column, Lane&)>& before) {
-    const std::size_t columns = row.cells.size(), together = LabelCellEncoder::SideBySide();
+    const std::size_t columns = row.cells.size();
     row.encoded.resize(columns);
-    const auto encode = [&](std::size_t item, SharedLoop::Lane number) {
+    const auto encode = [&](std::size_t item, SharedLoop::Lane number) -> Status {
       Lane& lane = lanes_[number];
-      const std::size_t begin = item * together, end = std::min(columns, begin + together);
-      std::vector<CellPart> parts;
+      const std::size_t begin = item * kTogether, end = std::min(columns, begin + kTogether);
       for (std::size_t column = begin; column < end; ++column) {
         before(column, lane);
-        parts.push_back(level.PartOf(row, column));
+        PB_RETURN_IF_ERROR(lane.encoder.Encode(level.PartOf(row, column), row.encoded[column]));
       }
-      return lane.encoder.Encode(parts, std::span(row.encoded).subspan(begin, end - begin));
+      return absl::OkStatus();
     };
-    return loop.Run((columns + together - 1) / together, encode);
+    PB_RETURN_IF_ERROR(loop.Run((columns + kTogether - 1) / kTogether, encode));
+    lanes_[0].encoder.FinishDigests(lanes_[1].encoder);
+    return absl::OkStatus();
   }
 
   /// Makes the rows of the levels above `level` whose input is complete now.
@@ -281,7 +285,7 @@ class Pyramid {
   }
 
   /// Halves a chunk of `level` while the cache holds it, into its quarter of the chunk above. Two
-  /// beside each other go to one chunk, and are of one item, as SideBySide is even: no two threads
+  /// beside each other go to one chunk, and are of one item, as kTogether is even: no two threads
   /// meet there.
   void HalveInto(std::size_t level, const ChunkRow& row, std::size_t column) {
     const LabelCell& cell = row.cells[column];
@@ -439,9 +443,8 @@ class RowEncoding {
   }
   /// The first `chunks` of the row have their pixels.
   void Painted(std::size_t chunks) {
-    const std::size_t together = LabelCellEncoder::SideBySide();
-    loop_->Allow(chunks < chunks_ ? chunks / together : chunks_);
-    if (loop_->Waiting() * together > std::max(kChunksAhead, together)) loop_->HelpOnce();
+    loop_->Allow(chunks < chunks_ ? chunks / kTogether : chunks_);
+    if (loop_->Waiting() * kTogether > kChunksAhead) loop_->HelpOnce();
   }
   /// Helps with the work in progress until it is done.
   Status Finish() {
