@@ -11,6 +11,8 @@ namespace patchbay {
 namespace {
 
 constexpr std::size_t kLanes = 16;
+/// The number of streams from which sixteen lanes, some of them idle, are used where they are.
+constexpr std::size_t kLanesWorth = 12;
 
 /// The least seconds of a few calls: the first wakes units of the processor that slept.
 template <typename Call>
@@ -25,10 +27,10 @@ double LeastSeconds(const Call& call) {
   return least;
 }
 
-/// The number of streams from which sixteen lanes, some of them idle, are faster here than pairs;
-/// more than kLanes where pairs always are. Processors that have both differ in which is faster.
-std::size_t MeasureLanesWorth() {
-  if (!HasSixteenShaLanes()) return kLanes + 1;
+/// Whether sixteen lanes are faster here than pairs, even when only kLanesWorth of them are busy:
+/// processors that have both differ in which is faster.
+bool MeasureLanes() {
+  if (!HasShaInstructions() || !HasSixteenShaLanes()) return false;
   constexpr std::size_t kBlocks = 128, kBytes = kBlocks * kSha256BlockBytes;
   const std::vector<std::byte> bytes(kLanes * kBytes);  // more than the first-level cache holds
   const std::byte* at[kLanes];
@@ -41,12 +43,12 @@ std::size_t MeasureLanesWorth() {
     Sha256Words a = kSha256Start, b = kSha256Start;
     for (std::size_t i = 0; i < kLanes; i += 2) Sha256BlocksOfTwo(a, at[i], b, at[i + 1], kBlocks);
   });
-  return static_cast<std::size_t>(kLanes * std::min(in_lanes / in_pairs, 1.0)) + 1;
+  return in_lanes * kLanes < in_pairs * kLanesWorth;
 }
 
-std::size_t LanesWorth() {
-  static const std::size_t worth = MeasureLanesWorth();
-  return worth;
+bool HasFastLanes() {
+  static const bool has = MeasureLanes();
+  return has;
 }
 
 /// Returns the next rows of an item; no bytes after the last ones.
@@ -177,12 +179,12 @@ void StepPairs(std::vector<Stream>& streams) {
   last.Advance(blocks);
 }
 
-void SideBySide(std::size_t items, const NextRows& next, std::vector<Digest>& digests) {
+void SideBySide(std::size_t items, const NextRows& next, std::size_t room,
+                std::vector<Digest>& digests) {
   std::vector<Stream> streams;
-  const std::size_t room = Sha256SideBySide(), lanes_worth = LanesWorth();
   for (std::size_t begun = 0; begun < items || !streams.empty();) {
     for (; streams.size() < room && begun < items; ++begun) streams.emplace_back(next, begun);
-    streams.size() >= lanes_worth ? StepSixteen(streams) : StepPairs(streams);
+    streams.size() >= kLanesWorth ? StepSixteen(streams) : StepPairs(streams);
     std::erase_if(streams, [&](const Stream& stream) {
       if (stream.blocks() > 0) return false;
       digests[stream.index()] = stream.Finish();
@@ -202,10 +204,10 @@ Digest OneByOne(std::size_t item, const NextRows& next) {
   return hash.Finish();
 }
 
-std::vector<Digest> OfEach(std::size_t items, const NextRows& next) {
+std::vector<Digest> OfEach(std::size_t items, const NextRows& next, std::size_t side_by_side) {
   std::vector<Digest> digests(items);
   if (HasShaInstructions()) {
-    SideBySide(items, next, digests);
+    SideBySide(items, next, side_by_side, digests);
   } else {
     for (std::size_t i = 0; i < items; ++i) digests[i] = OneByOne(i, next);
   }
@@ -214,26 +216,28 @@ std::vector<Digest> OfEach(std::size_t items, const NextRows& next) {
 
 }  // namespace
 
-std::size_t Sha256SideBySide() { return LanesWorth() <= kLanes ? kLanes : 2; }
+std::size_t Sha256SideBySide() { return HasFastLanes() ? kLanes : 2; }
 
-std::vector<Digest> Sha256OfEach(std::span<const ByteRows> items) {
+std::vector<Digest> Sha256OfEach(std::span<const ByteRows> items, std::size_t side_by_side) {
   std::vector<bool> given(items.size());
-  return OfEach(items.size(), [&](std::size_t item) {
+  const auto next = [&](std::size_t item) {
     if (given[item]) return ByteRows{};
     given[item] = true;
     return items[item];
-  });
+  };
+  return OfEach(items.size(), next, side_by_side);
 }
 
 StatusOr<std::vector<Digest>> Sha256OfEach(std::size_t items, const NextBytes& next) {
   Status status;
-  std::vector<Digest> digests = OfEach(items, [&](std::size_t item) -> ByteRows {
+  const auto next_rows = [&](std::size_t item) -> ByteRows {
     if (!status.ok()) return {};
     const auto bytes = next(item);
     if (bytes.ok()) return {bytes->data(), bytes->size()};
     status = bytes.status();
     return {};
-  });
+  };
+  std::vector<Digest> digests = OfEach(items, next_rows, Sha256SideBySide());
   PB_RETURN_IF_ERROR(status);
   return digests;
 }

@@ -1,6 +1,7 @@
 #include "workers/annotations/label_painter.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -112,7 +113,7 @@ class LabelPainter::Canvas {
  public:
   explicit Canvas(std::int64_t side)
       : side_(side),
-        row_words_(static_cast<std::size_t>(side + kBits - 1) / kBits),
+        row_words_(static_cast<std::size_t>(side / kBits) + 1),
         toggles_(static_cast<std::size_t>(side) * row_words_),
         turns_(static_cast<std::size_t>(side) + 1),
         changed_(static_cast<std::size_t>(side) / kBits + 1) {}
@@ -175,11 +176,31 @@ class LabelPainter::Canvas {
       }
       if (least > right + kMargin) return;
     }
-    for (std::int64_t row = first; row < last; ++row) {
+    SetChanged(first, last);
+    for (std::int64_t row = first; row < last; row += kBits) {
+      ToggleRows(a, b, row, std::min(row + kBits, last), tile);
+    }
+  }
+
+  /// Turns the pixels of these rows, at most kBits, over from the edge on: the first whose centre
+  /// lies on it or to the right of it, or none of the tile's.
+  void ToggleRows(const Vertex& a, const Vertex& b, std::int64_t first, std::int64_t last,
+                  const Box& tile) {
+    const auto left = static_cast<double>(tile.x), side = static_cast<double>(side_);
+    std::array<std::int32_t, kBits> columns;
+    for (std::int64_t row = first; row < last; ++row) {  // by vectors
       const double y = static_cast<double>(tile.y + row) + 0.5;
-      const std::int64_t x = FirstFrom((b.x - a.x) * (y - a.y) / (b.y - a.y) + a.x, tile);
-      if (x < side_) Toggle(row, x);
-      SetChanged(row);
+      const double x = (b.x - a.x) * (y - a.y) / (b.y - a.y) + a.x;
+      const double column = std::ceil(x - 0.5) - left;
+      const double inside = column > 0 ? column : 0;
+      columns[static_cast<std::size_t>(row - first)] =
+          static_cast<std::int32_t>(inside < side ? inside : side);
+    }
+    std::uint64_t* words = toggles_.data() + static_cast<std::size_t>(first) * row_words_;
+    for (std::int64_t row = first; row < last; ++row, words += row_words_) {
+      const auto column =
+          static_cast<std::uint32_t>(columns[static_cast<std::size_t>(row - first)]);
+      words[column / kBits] ^= std::uint64_t{1} << (column % kBits);
     }
   }
 
@@ -187,27 +208,17 @@ class LabelPainter::Canvas {
   std::int64_t RowFrom(double y, const Box& tile) const {
     return static_cast<std::int64_t>(std::ceil(y - 0.5)) - tile.y;
   }
-  /// The first pixel of a row whose centre lies at `x` or to the right of it, 0 to side.
-  std::int64_t FirstFrom(double x, const Box& tile) const {
-    const auto left = static_cast<double>(tile.x);
-    const double centre = x - 0.5;  // of the pixel whose left edge that is
-    if (!(centre > left)) return 0;
-    if (centre > left + static_cast<double>(side_ - 1)) return side_;
-    const auto before = static_cast<std::int64_t>(centre);
-    return before - tile.x + (static_cast<double>(before) < centre ? 1 : 0);
-  }
-
-  /// The pixels of `row` from `x` on are inside where they were outside.
-  void Toggle(std::int64_t row, std::int64_t x) {
-    toggles_[static_cast<std::size_t>(row) * row_words_ + static_cast<std::size_t>(x / kBits)] ^=
-        std::uint64_t{1} << (x % kBits);
-  }
-  void SetChanged(std::int64_t row) {
-    changed_[static_cast<std::size_t>(row / kBits)] |= std::uint64_t{1} << (row % kBits);
+  /// Rows [first, last), of which there is one.
+  void SetChanged(std::int64_t first, std::int64_t last) {
+    for (std::int64_t word = first / kBits; word <= (last - 1) / kBits; ++word) {
+      const std::int64_t begin = std::max<std::int64_t>(0, first - word * kBits);
+      const std::int64_t rows = std::min(kBits, last - word * kBits) - begin;
+      changed_[static_cast<std::size_t>(word)] |= (~std::uint64_t{0} >> (kBits - rows)) << begin;
+    }
   }
   void Turn(std::int64_t row) {
     turns_[static_cast<std::size_t>(row)] ^= 1;
-    SetChanged(row);
+    SetChanged(row, row + 1);
   }
 
   /// Pixels that a polygon covers, in the order of the tile's memory: rows are joined.
@@ -268,7 +279,8 @@ class LabelPainter::Canvas {
   std::optional<std::uint8_t> value_;
   static constexpr std::int64_t kBits = 64;
   const std::size_t row_words_;
-  /// A bit for each pixel before which an odd number of edges cross its row; 0 between two fills.
+  /// A bit for each pixel before which an odd number of edges cross its row, and one at the row's
+  /// end, which changes nothing; 0 between two fills.
   std::vector<std::uint64_t> toggles_;
   /// Whether the rows from this one on begin inside where those above begin outside; 0 between two
   /// fills.

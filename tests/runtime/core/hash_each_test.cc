@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/hash.h"
+#include "runtime/core/hash_blocks.h"
 
 namespace patchbay {
 namespace {
@@ -19,11 +20,14 @@ Digest Alone(const ByteRows& item) {
 }
 
 void ExpectEachAsAlone(const std::vector<ByteRows>& items) {
-  const std::vector<Digest> each = Sha256OfEach(items);
-  ASSERT_EQ(each.size(), items.size());
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    EXPECT_EQ(each[i], Alone(items[i]))
-        << "item " << i << ": " << items[i].rows << " rows of " << items[i].row_bytes << " bytes";
+  for (const std::size_t side_by_side : {2, 16}) {
+    if (side_by_side == 16 && !HasSixteenShaLanes()) continue;
+    const std::vector<Digest> each = Sha256OfEach(items, side_by_side);
+    ASSERT_EQ(each.size(), items.size());
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      EXPECT_EQ(each[i], Alone(items[i])) << side_by_side << " at once, item " << i << ": "
+                                          << items[i].rows << " rows of " << items[i].row_bytes;
+    }
   }
 }
 
@@ -85,6 +89,10 @@ TEST(Sha256OfEach, ItemsThatComeInPartsHaveTheDigestOfTheWhole) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     EXPECT_EQ((*digests)[i], Sha256Of(std::span(bytes).first(sizes[i]))) << sizes[i];
   }
+}
+
+TEST(Sha256OfEach, TakesAsManyAtOnceAsTheProcessorCan) {
+  EXPECT_TRUE(Sha256SideBySide() == 2 || (Sha256SideBySide() == 16 && HasSixteenShaLanes()));
 }
 
 TEST(Sha256OfEach, AnErrorOfTheBytesIsTheAnswer) {
