@@ -57,15 +57,15 @@ struct ByteRows {
   std::int64_t stride_bytes = 0;  ///< from row to row
   std::size_t rows = 1;
 };
-/// How many items are hashed side by side on this processor: two by the SHA instructions, or
-/// sixteen by AVX-512, whichever is faster on it. The first call measures it, in less than a
-/// millisecond.
+/// How many items are hashed side by side on this processor where there are enough: two by the SHA
+/// instructions, or sixteen by AVX-512, whichever is faster on it. The first call measures it, in
+/// less than a millisecond.
 std::size_t Sha256SideBySide();
 /// Sha256Of the rows of each item, one after another, several items side by side where the
-/// processor can: up to twice the bytes of one. `side_by_side` is 2, or 16 where
-/// HasSixteenShaLanes.
-std::vector<Digest> Sha256OfEach(std::span<const ByteRows> items,
-                                 std::size_t side_by_side = Sha256SideBySide());
+/// processor can: up to twice the bytes of one.
+std::vector<Digest> Sha256OfEach(std::span<const ByteRows> items);
+/// The same, `side_by_side` at once: 2, or 16 where HasSixteenShaLanes.
+std::vector<Digest> Sha256OfEach(std::span<const ByteRows> items, std::size_t side_by_side);
 
 /// The digests of items that arrive in parts. `next(i)` returns the next bytes of item i, valid
 /// until the next call for i, or no bytes at the item's end. Its first error ends the hashing.

@@ -214,9 +214,16 @@ std::vector<Digest> OfEach(std::size_t items, const NextRows& next, std::size_t 
   return digests;
 }
 
+/// Few items are no reason to measure.
+std::size_t SideBySideOf(std::size_t items) { return items < kLanesWorth ? 2 : Sha256SideBySide(); }
+
 }  // namespace
 
 std::size_t Sha256SideBySide() { return HasFastLanes() ? kLanes : 2; }
+
+std::vector<Digest> Sha256OfEach(std::span<const ByteRows> items) {
+  return Sha256OfEach(items, SideBySideOf(items.size()));
+}
 
 std::vector<Digest> Sha256OfEach(std::span<const ByteRows> items, std::size_t side_by_side) {
   std::vector<bool> given(items.size());
@@ -237,7 +244,7 @@ StatusOr<std::vector<Digest>> Sha256OfEach(std::size_t items, const NextBytes& n
     status = bytes.status();
     return {};
   };
-  std::vector<Digest> digests = OfEach(items, next_rows, Sha256SideBySide());
+  std::vector<Digest> digests = OfEach(items, next_rows, SideBySideOf(items));
   PB_RETURN_IF_ERROR(status);
   return digests;
 }

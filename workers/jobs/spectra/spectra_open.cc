@@ -1,5 +1,8 @@
 // One image: can it be measured, where do its frames lie, and which tasks measure them.
 
+#include <algorithm>
+#include <cstddef>
+
 #include <fcntl.h>
 
 #include "runtime/core/strings.h"
@@ -46,7 +49,9 @@ StatusOr<std::string> SaveMask(TaskContext& context, const SpectraTask& task,
 /// Where the name stands among `strips` tasks: before the last quarter. The file is in memory by
 /// then for the most part, and the strips that follow, of the job's last slide ever finer, leave no
 /// worker alone with it.
-std::size_t PlaceOfName(std::size_t strips) { return strips - (strips + 3) / 4; }
+std::ptrdiff_t PlaceOfName(std::size_t strips) {
+  return static_cast<std::ptrdiff_t>(strips - (strips + 3) / 4);
+}
 
 /// Strips, among them the name, and the merge, which depends on all of them and the name last.
 std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraImage& image,
@@ -61,16 +66,15 @@ std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraI
                   JsonOf(SpectraPayload{task.asked.stamp, frames, mask})));
     strip.weight = RawBytesOf(image.grid, frames, image.source->layout().channels);
   }
-  const std::size_t name = PlaceOfName(tasks.size());
-  tasks.insert(tasks.begin() + static_cast<std::ptrdiff_t>(name),
-               task.Part("spectra.name", "digest", stamp));
+  const std::ptrdiff_t name = PlaceOfName(tasks.size());
+  tasks.insert(tasks.begin() + name, task.Part("spectra.name", "digest", stamp));
   protocol::TaskSpec merge = task.Part("spectra.slide", "merge", stamp);
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     tasks[i].resources = SpectraResources(task.settings);  // the name's in turn with the strips'
-    if (i != name)
-      merge.depends_on.push_back(protocol::kSpawnedBase + static_cast<std::uint32_t>(i));
+    merge.depends_on.push_back(protocol::kSpawnedBase + static_cast<std::uint32_t>(i));
   }
-  merge.depends_on.push_back(protocol::kSpawnedBase + static_cast<std::uint32_t>(name));
+  std::rotate(merge.depends_on.begin() + name, merge.depends_on.begin() + name + 1,
+              merge.depends_on.end());  // its result is the last input
   merge.weight = kMergeWeight;
   merge.resources.cpu_millis = kEndingCpuMillis;
   tasks.push_back(std::move(merge));
